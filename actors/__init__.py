@@ -1,0 +1,1 @@
+"""Processes that touch devices: Ray actors, supervisors, children. Imports nothing heavy itself."""

@@ -1,0 +1,95 @@
+"""The actors' sections of the configuration. Imports pydantic and nothing heavier."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from kopt.evaluation import Track
+from kopt.ladder import LadderName
+from kopt.reward import RewardBaseline
+from kopt.section import Section
+
+DeviceKind = Literal["auto", "cpu", "cuda"]
+
+
+class TimeoutConfig(Section):
+    """Deadlines of the stages, in seconds; a stage that runs over costs its candidate alone."""
+
+    build_s: float = Field(default=180.0, gt=0)
+    """Compile what the candidate's import compiles."""
+    load_s: float = Field(default=60.0, gt=0)
+    """Import the candidate, construct ModelNew and load its weights."""
+    correctness_s: float = Field(default=60.0, gt=0)
+    """One forward call on one input set."""
+    timing_s: float = Field(default=120.0, gt=0)
+    """One block of timed calls."""
+    reference_s: float = Field(default=600.0, gt=0)
+    """Load, run, or compile the reference."""
+
+
+class TimingConfig(Section):
+    """How speed is measured (DESIGN §5.4)."""
+
+    min_pairs: int = Field(default=6, ge=4)
+    """Interleaved pairs before the race may stop."""
+    max_pairs: int = Field(default=40, ge=4)
+    """Interleaved pairs at most."""
+    block_ms: float = Field(default=10.0, gt=0)
+    """Least time of one block of calls on a device without its own clock (CPU)."""
+    clock_tolerance: float = Field(default=0.10, gt=0)
+    """Relative disagreement of the two clocks above which a timing is not believed."""
+
+
+class EvaluateConfig(Section):
+    """How a candidate is judged."""
+
+    ladder: LadderName = "strict"
+    """Numeric policy (DESIGN §5.3)."""
+    track: Track = "anything"
+    """What may do the work; recorded in every result."""
+    module_mode: Literal["train", "eval"] = "train"
+    """KernelBench runs modules as constructed, in training mode."""
+    baseline: RewardBaseline = "best"
+    """What the speed-up is against: `best` is the faster of eager and torch.compile."""
+    compile: bool = True
+    """Whether torch.compile is measured as a baseline."""
+    max_autotune: bool = False
+    """Whether torch.compile with max-autotune is measured too."""
+    trials: int = Field(default=2, ge=1)
+    """Secret seeds for each input family."""
+    memory_gib: float | None = Field(default=None, gt=0)
+    """Host memory a candidate may use; None leaves it half of what is free."""
+    secret: int | None = None
+    """Seed of the hidden inputs; None draws one for the run. Set it only to debug."""
+    timeouts: TimeoutConfig = TimeoutConfig()
+    timing: TimingConfig = TimingConfig()
+
+
+class ClusterConfig(Section):
+    """The Ray cluster."""
+
+    address: str = "local"
+    """`local` starts one of our own; `auto` or `ray://host:port` joins one."""
+    num_cpus: int | None = Field(default=None, ge=1)
+    """Cores given to a local cluster; None for all."""
+    devices: int | None = Field(default=None, ge=1)
+    """Device workers; None: one for each GPU, or one on a CPU."""
+    build_workers: int | None = Field(default=None, ge=1)
+    """Build workers; None: one for each two cores, at least one."""
+    programmer_workers: int = Field(default=1, ge=1)
+    """Processes of a programmer that runs here (rewriter)."""
+    object_store_mb: int = Field(default=200, ge=80)
+    """Of a local cluster, in MB."""
+    max_retries: int = Field(default=2, ge=0)
+    """How often work whose worker died is tried elsewhere."""
+
+
+class RewriterConfig(Section):
+    """The programmer that needs no model."""
+
+    kind: Literal["rewriter"] = "rewriter"
+
+
+ProgrammerConfig = RewriterConfig

@@ -1,0 +1,191 @@
+"""Events: the typed facts of a run. The journal is their sequence; the tree is a fold over it.
+
+The envelope (`schema`, `seq`, `time_ns`, `run`, `search`, `kind`) is the sink's to add. Long
+texts (sources, prompts, answers) are artefacts, referred to by their sha256.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar
+
+from kopt.evaluation import EvalJson
+from kopt.expansion import Mode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchStarted:
+    """A search began: everything needed to build its tree again."""
+
+    kind: ClassVar[str] = "search_started"
+    problem: str
+    problem_name: str
+    arm: str
+    seed: int
+    policy: str
+    policy_config: dict[str, Any]
+    """The search's section of the resolved config, its reward rule included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpansionAsked:
+    """The tree asked for candidates."""
+
+    kind: ClassVar[str] = "expansion_asked"
+    expansion: int
+    parent_node: int
+    parent: str | None
+    mode: Mode
+    n: int
+    first_child: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptSent:
+    """A model was asked."""
+
+    kind: ClassVar[str] = "prompt_sent"
+    expansion: int
+    messages: str
+    """Artefact: JSON list of [role, text]."""
+    sampling: dict[str, Any]
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerReceived:
+    """A programmer answered. Written before the answer is used: it may have cost money."""
+
+    kind: ClassVar[str] = "answer_received"
+    expansion: int
+    candidates: int
+    """How many slots the answer fills; the rest are cancelled."""
+    exhausted: bool
+    text: str | None
+    """Artefact, or None where no model was asked."""
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateMade:
+    """One slot of an expansion was filled."""
+
+    kind: ClassVar[str] = "candidate_made"
+    candidate: str
+    expansion: int
+    index: int
+    source: str
+    """Artefact."""
+    language: str
+    parent: str | None
+    strategy: str
+    programmer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictReached:
+    """A candidate was judged."""
+
+    kind: ClassVar[str] = "verdict"
+    candidate: str
+    expansion: int
+    index: int
+    cached: bool
+    """The same candidate was judged before on this problem; nothing was run."""
+    eval: EvalJson
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The tree heard of a verdict."""
+
+    kind: ClassVar[str] = "told"
+    expansion: int
+    index: int
+    node: int
+    reward: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpansionCancelled:
+    """The slots not yet told were given up; with `exhausted`, the node is closed."""
+
+    kind: ClassVar[str] = "expansion_cancelled"
+    expansion: int
+    exhausted: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchEnded:
+    """A search is over."""
+
+    kind: ClassVar[str] = "search_ended"
+    reason: str
+    """`budget`, `exhausted`, `all_terminal`, `failed: …`, …."""
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded:
+    """The fleet is over: every search ended."""
+
+    kind: ClassVar[str] = "run_ended"
+    failed: int
+    """Searches that failed."""
+
+
+EventBody = (
+    SearchStarted
+    | ExpansionAsked
+    | PromptSent
+    | AnswerReceived
+    | CandidateMade
+    | VerdictReached
+    | Told
+    | ExpansionCancelled
+    | SearchEnded
+    | RunEnded
+)
+
+EVENT_TYPES: dict[str, type[EventBody]] = {
+    body.kind: body
+    for body in (
+        SearchStarted,
+        ExpansionAsked,
+        PromptSent,
+        AnswerReceived,
+        CandidateMade,
+        VerdictReached,
+        Told,
+        ExpansionCancelled,
+        SearchEnded,
+        RunEnded,
+    )
+}
+
+
+def body_to_json(body: EventBody) -> dict[str, Any]:
+    """Return the event's own fields as plain JSON values, `kind` first."""
+    return {"kind": body.kind, **asdict(body)}
+
+
+def body_from_json(record: dict[str, Any]) -> EventBody:
+    """Return the event of a journal line; the envelope's keys are ignored.
+
+    Raises:
+        ValueError: the kind is unknown or a field is missing.
+    """
+    kind = record.get("kind")
+    event_type = EVENT_TYPES.get(str(kind))
+    if event_type is None:
+        raise ValueError(f"unknown event kind {kind!r}; there are: {', '.join(EVENT_TYPES)}")
+    names = [field.name for field in fields(event_type)]
+    missing = [name for name in names if name not in record]
+    if missing:
+        raise ValueError(f"event {kind!r} lacks {', '.join(missing)}")
+    return event_type(**{name: record[name] for name in names})

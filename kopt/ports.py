@@ -1,0 +1,149 @@
+"""Ports: what the driver needs from the outside, in the domain's own words.
+
+The driver is the only caller. Adapters live in kopt.actors (Ray, torch, HTTP) and kopt.data
+(files); fakes and conformance suites in kopt.testing. Everything passed through a port is a
+frozen value that pickles; nothing here knows Ray, torch or Hydra.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from kopt.candidate import Candidate, Language
+from kopt.evaluation import Evaluation
+from kopt.events import EventBody
+from kopt.expansion import Expansion
+from kopt.finding import Finding
+from kopt.problem import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The device that candidates are written for."""
+
+    device: str
+    """`cpu` or `cuda`."""
+    name: str
+    """The GPU's name, or the CPU's model."""
+    arch: str
+    """`sm_90`, or the CPU's machine name (`x86_64`)."""
+    languages: tuple[Language, ...]
+    """What can be built and run there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A candidate that was judged."""
+
+    candidate: Candidate
+    evaluation: Evaluation
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRequest:
+    """What a programmer is asked to write from."""
+
+    problem: Problem
+    target: Target
+    search: str
+    """Name of the search: `problem/arm/seed`, unique in the run."""
+    arm: str
+    seed: int
+    """Of the search; the expansion has its own."""
+    expansion: Expansion
+    parent: Attempt | None
+    """The node being debugged or optimised; None from ROOT."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What an answer cost."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a programmer wrote: at most N candidates, in the order of their slots."""
+
+    candidates: tuple[Candidate, ...]
+    exhausted: bool = False
+    """It has nothing more for this node, ever: the search closes the node."""
+    messages: tuple[tuple[str, str], ...] = ()
+    """The prompt as sent: (role, text); empty where no model was asked."""
+    text: str = ""
+    """The answer as received; empty where no model was asked."""
+    usage: Usage = Usage()
+    note: str = ""
+    """One line for the journal, such as why there are fewer than N."""
+
+
+class Programmer(Protocol):
+    """Whoever writes candidates."""
+
+    name: str
+
+    async def write(self, request: WriteRequest) -> Answer:
+        """Write up to `expansion.num_candidates` candidates.
+
+        Equal requests give equal answers where the programmer is deterministic (rewriter,
+        recorded). Many calls may be under way at once.
+
+        Raises:
+            ProgrammerUnavailable: it cannot write now; the expansion is cancelled.
+            ProblemError: the problem itself cannot be read; its search ends.
+            WorkerLost: the process that wrote is gone, also after the adapter's own retries.
+        """
+        ...
+
+
+class Evaluator(Protocol):
+    """Whoever judges candidates. The verdict is decided here, never by the candidate."""
+
+    async def evaluate(self, problem: Problem, candidate: Candidate) -> Evaluation:
+        """Build, verify and time one candidate.
+
+        Whatever the candidate does is a verdict, never an exception. Many calls may be under
+        way at once; they share devices, and nothing is timed beside another kernel.
+
+        Raises:
+            ProblemError: the reference itself breaks its contract or cannot run here.
+            WorkerLost: the process that judged is gone, also after the adapter's own retries.
+        """
+        ...
+
+
+class EventSink(Protocol):
+    """Where facts go: append-only, in order, durable against the death of this process."""
+
+    def append(self, search: str, body: EventBody) -> int:
+        """Write one event and return its sequence number; it is on its way to disk on return.
+
+        Raises:
+            StoreError: it cannot be written (no space); nothing half-written is left.
+        """
+        ...
+
+    def put_text(self, text: str) -> str:
+        """Keep a text as an artefact and return its sha256; equal texts are kept once.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        ...
+
+
+class Clock(Protocol):
+    """Time, passed in so that tests own it."""
+
+    def now_ns(self) -> int:
+        """Return nanoseconds since the epoch, for records."""
+        ...
+
+    def monotonic_s(self) -> float:
+        """Return seconds that never run backwards, for budgets."""
+        ...

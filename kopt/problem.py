@@ -1,0 +1,48 @@
+"""A problem: a reference program, with its way to make inputs.
+
+The contract is KernelBench's: the source defines `Model` (an nn.Module), `get_inputs()` (the
+arguments of `forward`) and `get_init_inputs()` (the arguments of the constructor).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from kopt.identity import content_id
+
+Dtype = Literal["float32", "float16", "bfloat16", "float64"]
+DTYPES: tuple[Dtype, ...] = get_args(Dtype)
+
+REFERENCE_CLASS = "Model"
+CANDIDATE_CLASS = "ModelNew"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One reference program. Only `source` and `dtype` take part in its identity."""
+
+    name: str
+    """How users call it: `builtin/softmax`, `kernelbench/level2/18`, or a file's stem. A label."""
+    source: str
+    """Python text in KernelBench's contract."""
+    dtype: Dtype | None = None
+    """Floating tensors (inputs, parameters, buffers) are cast to it; None keeps them as made."""
+    family: str = ""
+    """Kind of computation ("norm", "linear"); corpora are split by it. A label."""
+    revision: str = ""
+    """Of the problem set: a git commit, a data-set revision, or kopt's version. A label."""
+    licence: str = ""
+    """SPDX identifier of the source, or empty. A label."""
+    degenerate: str = ""
+    """Why a speed-up on it means little (a lint's words), or empty. A label."""
+
+    @property
+    def problem_id(self) -> str:
+        """Content id: equal for equal source and dtype, whatever the labels say."""
+        return content_id("problem", 1, {"source": self.source, "dtype": self.dtype})
+
+    @property
+    def file_name(self) -> str:
+        """The name, fit for a folder: `builtin/softmax` gives `builtin-softmax`."""
+        return "".join(c if c.isalnum() or c in "._" else "-" for c in self.name).strip("-")

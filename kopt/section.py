@@ -1,0 +1,11 @@
+"""The base of every section of the configuration: frozen, and closed to unknown keys."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Section(BaseModel):
+    """One section. Its class lives beside the part that reads it; kopt.config assembles them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)

@@ -1,0 +1,1 @@
+"""Fakes and conformance suites of the ports, shipped for authors of plug-ins."""
