@@ -59,14 +59,20 @@ class AnswerReceived:
 
     kind: ClassVar[str] = "answer_received"
     expansion: int
+    index: int
+    """Which completion of the expansion, from 0."""
     candidates: int
     """How many slots the answer fills; the rest are cancelled."""
-    exhausted: bool
+    answer: str
+    """Artefact: the whole answer as JSON (kopt.driver.answers), so that a resumed run needs no
+    second call."""
     text: str | None
-    """Artefact, or None where no model was asked."""
+    """Artefact: the model's own words; None where no model was asked."""
+    tool_calls: list[dict[str, Any]]
     tokens_in: int
     tokens_out: int
     cost_usd: float
+    exhausted: bool
     note: str
 
 

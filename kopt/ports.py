@@ -136,6 +136,14 @@ class EventSink(Protocol):
         """
         ...
 
+    def get_text(self, sha256: str) -> str:
+        """Return the text of an artefact that this run kept.
+
+        Raises:
+            StoreError: there is none of that name, or its bytes do not match it.
+        """
+        ...
+
 
 class Clock(Protocol):
     """Time, passed in so that tests own it."""

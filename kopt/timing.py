@@ -6,6 +6,7 @@ Source: shared protocol of DESIGN §5.4; KernelOPT's 1.03 is gate 4's threshold.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -46,3 +47,49 @@ class Timing:
     def sol_share(self) -> float | None:
         """Speed of light ÷ time, 1 is the roof; None where unknown."""
         return None if self.sol_us is None else self.sol_us / self.time_us
+
+
+def median_ci(samples_us: Sequence[float], *, level: float = 0.95) -> tuple[float, float]:
+    """Return the distribution-free interval of the median, in the samples' unit.
+
+    The order statistics x(k) and x(n+1-k), k the largest rank whose binomial coverage is still
+    at least `level`; the least and the greatest sample where n is too small for that (n < 6 at
+    95 %).
+
+    Args:
+        samples_us: at least one sample, in any order, each finite.
+        level: wanted coverage, between 0 and 1.
+
+    Raises:
+        ValueError: no samples, or one that is not finite, or `level` is out of range.
+    """
+    raise NotImplementedError
+
+
+def slope_us(wall_few_us: float, *, calls_few: int, wall_many_us: float, calls_many: int) -> float:
+    """Return the time of one call by the supervisor's clock: the slope of wall time over calls.
+
+    slope = (wall_many - wall_few) / (calls_many - calls_few), which cancels what a command costs
+    whatever its number of calls. May be zero or negative where noise exceeds the work.
+
+    Raises:
+        ValueError: calls_many is not above calls_few, or calls_few is below 0.
+    """
+    raise NotImplementedError
+
+
+def clocks_agree(
+    child_us: float, *, supervisor_us: float, tolerance: float, floor_us: float = 0.5
+) -> bool:
+    """Return whether the child's time of one call and the supervisor's slope tell the same story.
+
+    |child - supervisor| ≤ max(tolerance · max(child, supervisor), floor). Times that are not
+    finite and above 0 never agree.
+
+    Args:
+        child_us: what the child's clock says of one call.
+        supervisor_us: `slope_us` of the same calls.
+        tolerance: relative, such as 0.10.
+        floor_us: below this difference the clocks' resolution decides (device events: 0.5 us).
+    """
+    raise NotImplementedError

@@ -1,0 +1,156 @@
+"""The Ray cluster: started here or joined, its lanes declared, its noise kept off the console.
+
+Ray's surprises that are handled (each seen on 2.60): the memory monitor counts the whole host and
+retries what it kills without end; worker deaths are printed on stdout whatever the log settings;
+a stray RAY_ADDRESS decides where `ray.init` goes unless an address is given; socket paths longer
+than 107 bytes fail.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import ray
+
+from kopt.actors.config import ClusterConfig
+from kopt.errors import ConfigError
+
+Lane = Literal["programmer", "build", "verify", "timing", "profile"]
+
+_LOG = logging.getLogger(__name__)
+
+_ENVIRONMENT = {
+    "RAY_task_oom_retries": "0",  # the caller hears of the first kill
+    "RAY_memory_usage_threshold": "0.98",  # other programs' memory is not ours to die for
+    "RAY_AUTH_MODE": "disabled",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DISABLE_DOCKER_CPU_WARNING": "1",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """A cluster that is up: what it has, and which device our workers will use."""
+
+    device: Literal["cpu", "cuda"]
+    devices: int
+    """Device workers to start."""
+    build_workers: int
+    programmer_workers: int
+    lanes: frozenset[str]
+    """Lanes that the nodes declare as resources; others fall back to CPU."""
+
+    def options(self, lane: Lane) -> dict[str, Any]:
+        """Return Ray's options of an actor on a lane: its resource, and a GPU where it needs one.
+
+        On a joined cluster whose nodes do not declare the lane, a CPU stands in for it.
+        """
+        options: dict[str, Any] = {"max_restarts": 0, "max_task_retries": 0, "num_cpus": 0}
+        if lane in self.lanes:
+            options["resources"] = {lane: 1}
+        elif lane in ("build", "programmer"):
+            options["num_cpus"] = 1
+        if lane == "timing" and self.device == "cuda":
+            options["num_gpus"] = 1
+        return options
+
+
+@contextmanager
+def open_cluster(
+    config: ClusterConfig, *, device: Literal["auto", "cpu", "cuda"], log_dir: Path | None = None
+) -> Iterator[Cluster]:
+    """Start a local Ray or join one, and leave nothing behind of what was started.
+
+    Args:
+        config: the cluster's section.
+        device: `auto` takes GPUs where the cluster has any.
+        log_dir: where Ray's own words about workers go; None drops them.
+
+    Raises:
+        ConfigError: the address does not answer, or the device asked for is not there.
+    """
+    with _quiet(log_dir), tempfile.TemporaryDirectory(prefix="kr-", dir="/tmp") as scratch:  # noqa: S108
+        local = config.address == "local"
+        try:
+            if local:
+                _start_local(config, device, scratch)
+            else:
+                _join(config.address)
+            yield _describe(config, device)
+        finally:
+            ray.shutdown()
+            if local:
+                shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _start_local(config: ClusterConfig, device: str, scratch: str) -> None:
+    os.environ.update({key: os.environ.get(key, value) for key, value in _ENVIRONMENT.items()})
+    cores = config.num_cpus or len(os.sched_getaffinity(0))
+    lanes = {lane: 1_000 for lane in ("programmer", "build")}
+    lanes |= {lane: config.devices or 64 for lane in ("verify", "timing", "profile")}
+    ray.init(
+        address="local",
+        num_cpus=cores,
+        num_gpus=0 if device == "cpu" else None,
+        resources=lanes,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        object_store_memory=config.object_store_mb * 1_000_000,
+        _temp_dir=scratch,
+    )
+
+
+def _join(address: str) -> None:
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ConfigError(
+            f"cluster.address={address}: no Ray cluster answers there ({first}); "
+            "start one with `ray start --head`, or use cluster.address=local"
+        ) from error
+
+
+def _describe(config: ClusterConfig, device: str) -> Cluster:
+    resources = ray.cluster_resources()
+    gpus = int(resources.get("GPU", 0))
+    cores = int(resources.get("CPU", 1))
+    if device == "cuda" and gpus == 0:
+        raise ConfigError("device=cuda: the cluster has no GPU; use device=cpu, or see kopt doctor")
+    kind: Literal["cpu", "cuda"] = "cuda" if gpus and device != "cpu" else "cpu"
+    return Cluster(
+        device=kind,
+        devices=config.devices or (gpus if kind == "cuda" else 1),
+        build_workers=config.build_workers or max(1, cores // 2),
+        programmer_workers=config.programmer_workers,
+        lanes=frozenset(resources) & {"programmer", "build", "verify", "timing", "profile"},
+    )
+
+
+@contextmanager
+def _quiet(log_dir: Path | None) -> Iterator[None]:
+    """Send Ray's `(raylet) …` paragraphs to a file: they would land in the middle of our JSON."""
+    worker: Any = ray._private.worker
+    printed = worker.print_to_stdstream
+
+    def keep(data: dict[str, Any], ignore_prefix: bool = False) -> None:  # noqa: FBT001, FBT002
+        lines = [str(line) for line in data.get("lines", [])]
+        if log_dir is not None:
+            with (log_dir / "ray.log").open("a", encoding="utf-8") as log:
+                log.writelines(f"{line}\n" for line in lines)
+
+    worker.print_to_stdstream = keep
+    try:
+        yield
+    finally:
+        worker.print_to_stdstream = printed

@@ -1,0 +1,169 @@
+"""A lane: a few Ray actors of one kind, lent one call at a time, replaced when they die.
+
+Invariant: an actor runs at most one call; a caller gets its answer, or WorkerLost after the
+retries. An actor that died is replaced by a new one before the next call is lent to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError, RayTaskError
+
+from kopt.errors import KoptError, WorkerLost
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Worker:
+    number: int
+    actor: Any
+    last_key: str | None = None
+    """What it worked on last: its caches are warm for it."""
+
+
+@dataclass(slots=True)
+class _Waiter:
+    key: str
+    lent: asyncio.Future[_Worker] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+
+class ActorLane:
+    """A bounded pool of equal actors behind one `call`."""
+
+    def __init__(
+        self,
+        name: str,
+        start: Callable[[int], Any],
+        *,
+        size: int,
+        max_retries: int,
+        limit_s: float,
+    ) -> None:
+        """Start the actors.
+
+        Args:
+            name: for errors and logs ("timing").
+            start: makes the actor of a number, 0 … size-1; called again when it died.
+            size: actors, >= 1.
+            max_retries: how often a call whose actor died is tried again.
+            limit_s: seconds after which a call counts as hung: its actor is killed. The actor has
+                deadlines of its own; this one is for the actor itself.
+        """
+        self._name = name
+        self._start = start
+        self._max_retries = max_retries
+        self._limit_s = limit_s
+        self._idle = [_Worker(number, start(number)) for number in range(size)]
+        self._waiting: deque[_Waiter] = deque()
+
+    async def call(self, method: str, *args: object, key: str = "") -> tuple[Any, float]:
+        """Run `actor.method(*args)` on an idle actor, one that worked on `key` if there is one.
+
+        Returns:
+            The method's result, and the seconds the call waited for an actor.
+
+        Raises:
+            WorkerLost: the actors that ran it died, once and on every retry.
+            KoptError: whatever the method itself raised on purpose.
+        """
+        queued_s = 0.0
+        lost = ""
+        for _ in range(self._max_retries + 1):
+            asked_s = time.monotonic()
+            worker = await self._lend(key)
+            queued_s += time.monotonic() - asked_s
+            try:
+                reference = getattr(worker.actor, method).remote(*args)
+                return await asyncio.wait_for(reference, self._limit_s), queued_s
+            except RayActorError as error:
+                lost = f"died: {str(error).splitlines()[0]}"
+                self._replace(worker)
+            except TimeoutError:
+                lost = f"did not answer within {self._limit_s:g} s"
+                self._replace(worker)
+            except RayTaskError as error:
+                cause = error.as_instanceof_cause()
+                if isinstance(cause, KoptError):
+                    raise _plain(cause) from None
+                raise
+            except asyncio.CancelledError:
+                self._replace(worker)  # the call still runs in there; nobody will hear its answer
+                raise
+            finally:
+                self._give_back(worker)
+        raise WorkerLost(f"{self._name}-{worker.number}", lost)
+
+    async def each(self, method: str, *args: object) -> list[Any]:
+        """Run a method on every actor, in order of their numbers; for start-up and tests."""
+        workers = sorted(self._idle, key=lambda worker: worker.number)
+        return list(
+            await asyncio.gather(
+                *(getattr(worker.actor, method).remote(*args) for worker in workers)
+            )
+        )
+
+    def close(self) -> None:
+        """Kill the idle actors; busy ones go with the cluster."""
+        for worker in self._idle:
+            ray.kill(worker.actor)
+        self._idle.clear()
+
+    async def _lend(self, key: str) -> _Worker:
+        if self._idle:
+            worker = self._choose(key)
+            self._idle.remove(worker)
+            worker.last_key = key
+            return worker
+        waiter = _Waiter(key)
+        self._waiting.append(waiter)
+        try:
+            return await waiter.lent
+        except asyncio.CancelledError:
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
+            elif not waiter.lent.cancelled():
+                self._give_back(waiter.lent.result())
+            raise
+
+    def _choose(self, key: str) -> _Worker:
+        """Prefer warm caches, then an actor that has none to lose."""
+        ranked = sorted(
+            self._idle,
+            key=lambda worker: (worker.last_key != key, worker.last_key is not None, worker.number),
+        )
+        return ranked[0]
+
+    def _give_back(self, worker: _Worker) -> None:
+        live = [waiter for waiter in self._waiting if not waiter.lent.done()]
+        if not live:
+            self._idle.append(worker)
+            return
+        waiter = next((each for each in live if each.key == worker.last_key), live[0])
+        self._waiting.remove(waiter)
+        worker.last_key = waiter.key
+        waiter.lent.set_result(worker)
+
+    def _replace(self, worker: _Worker) -> None:
+        _LOG.warning("%s-%d is replaced", self._name, worker.number)
+        ray.kill(worker.actor)
+        worker.actor = self._start(worker.number)
+        worker.last_key = None
+
+
+def _plain(error: KoptError) -> KoptError:
+    """Rebuild an error that Ray wrapped: its class without Ray's mixed-in traceback."""
+    for base in type(error).__mro__:
+        if issubclass(base, KoptError) and base.__module__ == "kopt.errors":
+            return base(*error.args)
+    return error

@@ -1,0 +1,1 @@
+"""Our own problems: KernelBench contract files at CPU-sized shapes."""

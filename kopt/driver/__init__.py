@@ -1,0 +1,1 @@
+"""The driver: the only loop. It holds the trees, dispatches, waits for any, tells, journals."""

@@ -1,0 +1,249 @@
+"""The life of one expansion: written, made, judged, told.
+
+Each step is journalled before its effect: the answer before it is used, the verdict before the
+tree hears of it. A step that the journal already has is not done again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from kopt.candidate import Candidate
+from kopt.driver.answers import answer_from_text, answer_to_text
+from kopt.driver.task import SearchTask, Unfinished
+from kopt.driver.verdicts import SharedVerdicts
+from kopt.errors import ProblemError, ProgrammerUnavailable, WorkerLost
+from kopt.evaluation import Evaluation, to_json
+from kopt.events import (
+    AnswerReceived,
+    CandidateMade,
+    ExpansionCancelled,
+    PromptSent,
+    Told,
+    VerdictReached,
+)
+from kopt.expansion import Expansion
+from kopt.identity import canonical_json
+from kopt.ports import Answer, Evaluator, EventSink, Programmer, Target, WriteRequest
+
+MAX_SETBACKS = 3
+"""Expansions cancelled in a row (no programmer, no worker) after which a search gives up."""
+
+Setback = ProgrammerUnavailable | WorkerLost
+
+
+class ExpansionLife:
+    """What happens to an expansion from the moment it was asked."""
+
+    def __init__(
+        self,
+        *,
+        programmer: Programmer,
+        evaluator: Evaluator,
+        sink: EventSink,
+        target: Target,
+        verdicts: SharedVerdicts,
+        in_slot_order: bool,
+        on_change: Callable[[SearchTask], None],
+    ) -> None:
+        """Take the parts; `on_change` is called whenever a tree heard something."""
+        self._programmer = programmer
+        self._evaluator = evaluator
+        self._sink = sink
+        self._target = target
+        self._verdicts = verdicts
+        self._in_slot_order = in_slot_order
+        self._on_change = on_change
+
+    async def run(
+        self, task: SearchTask, expansion: Expansion, unfinished: Unfinished | None
+    ) -> None:
+        """Tell or cancel every slot of the expansion.
+
+        Raises:
+            StoreError: the journal cannot be written; the fleet must stop.
+        """
+        try:
+            answer = await self._answer(task, expansion, unfinished)
+        except ProblemError as error:
+            self._give_up(task, expansion, error)
+            return
+        except (ProgrammerUnavailable, WorkerLost) as error:
+            self._set_back(task, expansion, error)
+            return
+        candidates = answer.candidates[: expansion.num_candidates]
+        made = self._make(task, expansion, candidates, unfinished)
+        failure = await self._judge_all(task, expansion, candidates, made, unfinished)
+        if isinstance(failure, ProblemError):
+            self._give_up(task, expansion, failure)
+        elif failure is not None:
+            self._set_back(task, expansion, failure)
+        elif answer.exhausted or len(candidates) < expansion.num_candidates:
+            reason = answer.note or f"{len(candidates)} of {expansion.num_candidates} written"
+            self._cancel(task, expansion, reason, exhausted=answer.exhausted)
+            task.setbacks = 0 if candidates or answer.exhausted else task.setbacks + 1
+            self._check_setbacks(task, reason)
+        else:
+            task.setbacks = 0
+
+    async def _answer(
+        self, task: SearchTask, expansion: Expansion, unfinished: Unfinished | None
+    ) -> Answer:
+        if unfinished is not None and unfinished.answer is not None:
+            return answer_from_text(self._sink.get_text(unfinished.answer))
+        spec = task.spec
+        answer = await self._programmer.write(
+            WriteRequest(
+                problem=spec.problem,
+                target=self._target,
+                search=spec.name,
+                arm=spec.arm,
+                seed=spec.seed,
+                expansion=expansion,
+                parent=task.attempt(expansion.parent, self._sink),
+            )
+        )
+        if answer.messages:
+            self._sink.append(
+                spec.name,
+                PromptSent(
+                    expansion=expansion.ordinal,
+                    messages=self._sink.put_text(canonical_json(answer.messages)),
+                    sampling={},
+                    tokens=answer.usage.tokens_in,
+                ),
+            )
+        self._sink.append(
+            spec.name,
+            AnswerReceived(
+                expansion=expansion.ordinal,
+                index=0,
+                candidates=min(len(answer.candidates), expansion.num_candidates),
+                answer=self._sink.put_text(answer_to_text(answer)),
+                text=self._sink.put_text(answer.text) if answer.text else None,
+                tool_calls=[],
+                tokens_in=answer.usage.tokens_in,
+                tokens_out=answer.usage.tokens_out,
+                cost_usd=answer.usage.cost_usd,
+                exhausted=answer.exhausted,
+                note=answer.note,
+            ),
+        )
+        return answer
+
+    def _make(
+        self,
+        task: SearchTask,
+        expansion: Expansion,
+        candidates: tuple[Candidate, ...],
+        unfinished: Unfinished | None,
+    ) -> list[CandidateMade]:
+        events = []
+        for index, candidate in enumerate(candidates):
+            made = CandidateMade(
+                candidate=candidate.candidate_id,
+                expansion=expansion.ordinal,
+                index=index,
+                source=self._sink.put_text(candidate.source),
+                language=candidate.language,
+                parent=candidate.parent,
+                strategy=candidate.strategy,
+                programmer=candidate.programmer,
+            )
+            events.append(made)
+            if unfinished is None or index not in unfinished.made:
+                self._sink.append(task.spec.name, made)
+        return events
+
+    async def _judge_all(
+        self,
+        task: SearchTask,
+        expansion: Expansion,
+        candidates: tuple[Candidate, ...],
+        made: list[CandidateMade],
+        unfinished: Unfinished | None,
+    ) -> ProblemError | Setback | None:
+        """Judge and tell every candidate; return the first failure that was not a candidate's."""
+        told = unfinished.told if unfinished is not None else frozenset()
+        journalled = unfinished.verdicts if unfinished is not None else {}
+
+        async def one(index: int) -> Evaluation:
+            event = made[index]
+            evaluation = journalled.get(index)
+            if evaluation is None:
+                evaluation = await self._judge(task, candidates[index], event)
+            if not self._in_slot_order:
+                self._tell(task, event, evaluation)
+            return evaluation
+
+        open_slots = [index for index in range(len(candidates)) if index not in told]
+        outcomes = await asyncio.gather(*map(one, open_slots), return_exceptions=True)
+        failure: ProblemError | Setback | None = None
+        for index, outcome in zip(open_slots, outcomes, strict=True):
+            if isinstance(outcome, ProblemError | ProgrammerUnavailable | WorkerLost):
+                failure = failure or outcome
+            elif isinstance(outcome, BaseException):
+                raise outcome
+            elif self._in_slot_order:
+                self._tell(task, made[index], outcome)
+        return failure
+
+    async def _judge(
+        self, task: SearchTask, candidate: Candidate, event: CandidateMade
+    ) -> Evaluation:
+        problem = task.spec.problem
+        evaluation, cached = await self._verdicts.get(
+            (problem.problem_id, event.candidate),
+            lambda: self._evaluator.evaluate(problem, candidate),
+        )
+        if cached:  # nothing was run for this slot
+            evaluation = replace(evaluation, timeline_s={})
+        self._sink.append(
+            task.spec.name,
+            VerdictReached(
+                candidate=event.candidate,
+                expansion=event.expansion,
+                index=event.index,
+                cached=cached,
+                eval=to_json(evaluation),
+            ),
+        )
+        return evaluation
+
+    def _tell(self, task: SearchTask, made: CandidateMade, evaluation: Evaluation) -> None:
+        task.remember(made, evaluation)
+        told = task.tree.tell(
+            made.expansion, made.index, candidate=made.candidate, verdict=evaluation.verdict
+        )
+        self._sink.append(
+            task.spec.name,
+            Told(expansion=made.expansion, index=made.index, node=told.node, reward=told.reward),
+        )
+        self._on_change(task)
+
+    def _cancel(
+        self, task: SearchTask, expansion: Expansion, reason: str, *, exhausted: bool = False
+    ) -> None:
+        self._sink.append(
+            task.spec.name,
+            ExpansionCancelled(expansion=expansion.ordinal, exhausted=exhausted, reason=reason),
+        )
+        task.tree.cancel(expansion.ordinal, exhausted=exhausted)
+        self._on_change(task)
+
+    def _give_up(self, task: SearchTask, expansion: Expansion, error: ProblemError) -> None:
+        self._cancel(task, expansion, str(error))
+        task.stop_reason = f"failed: {error}"
+        task.failed = True
+
+    def _set_back(self, task: SearchTask, expansion: Expansion, error: Setback) -> None:
+        self._cancel(task, expansion, str(error))
+        task.setbacks += 1
+        self._check_setbacks(task, str(error))
+
+    def _check_setbacks(self, task: SearchTask, why: str) -> None:
+        if task.setbacks >= MAX_SETBACKS and task.stop_reason is None:
+            task.stop_reason = f"failed: {task.setbacks} expansions in a row came to nothing: {why}"
+            task.failed = True

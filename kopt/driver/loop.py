@@ -1,0 +1,240 @@
+"""The driver's loop: ask the trees, dispatch, wait for any completion, tell.
+
+Invariant: every slot of every expansion that a tree asks for is told or cancelled exactly once,
+whatever dies. While this process lives, an expansion's life (kopt.driver.life) sees to it; when
+it is killed, the journal shows which slots are open and `Unfinished` continues them.
+
+One thread, one asyncio loop; trees are touched by nobody else. Searches are started in order, and
+a later one only when the earlier ones have nothing to ask, so that work on one problem stays
+together (its reference and baselines are kept warm by the device that judges it).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kopt.driver.life import ExpansionLife
+from kopt.driver.limits import Limits
+from kopt.driver.task import SearchTask, Unfinished
+from kopt.driver.verdicts import SharedVerdicts
+from kopt.events import ExpansionAsked, RunEnded, SearchEnded
+from kopt.expansion import Expansion
+from kopt.ports import Clock, Evaluator, EventSink, Programmer, Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How much the driver has under way at once."""
+
+    max_in_flight: int
+    """Expansions over the whole fleet, >= 1."""
+    deterministic: bool = False
+    """One expansion in flight for each search, told in slot order."""
+
+
+class Driver:
+    """Runs a fleet of searches to their end."""
+
+    def __init__(
+        self,
+        tasks: Sequence[SearchTask],
+        *,
+        programmer: Programmer,
+        evaluator: Evaluator,
+        sink: EventSink,
+        clock: Clock,
+        target: Target,
+        pace: Pace,
+        limits: Limits | None = None,
+        verdicts: SharedVerdicts | None = None,
+    ) -> None:
+        """Take the fleet over.
+
+        Args:
+            tasks: in the order of their start; those of a resumed run with `unfinished` filled.
+            programmer: writes candidates for every task.
+            evaluator: judges them.
+            sink: where every event goes before it takes effect elsewhere.
+            clock: for limits.
+            target: what candidates are written for.
+            pace: bounds on what is under way.
+            limits: bounds on what is spent; None for none.
+            verdicts: known from an earlier part of the run; None for none.
+        """
+        self._tasks = list(tasks)
+        self._sink = sink
+        self._clock = clock
+        self._pace = pace
+        self._limits = limits or Limits()
+        self._life = ExpansionLife(
+            programmer=programmer,
+            evaluator=evaluator,
+            sink=sink,
+            target=target,
+            verdicts=verdicts or SharedVerdicts(),
+            in_slot_order=pace.deterministic,
+            on_change=self._wake,
+        )
+        self._index = {task.spec.name: number for number, task in enumerate(self._tasks)}
+        self._ready = list(range(len(self._tasks)))
+        self._is_ready = set(self._ready)
+        self._running: set[asyncio.Task[None]] = set()
+        self._changed = asyncio.Event()
+        self._asked = sum(task.tree.told() + task.tree.pending() for task in self._tasks)
+        self._began_s = 0.0
+
+    async def run(self) -> int:
+        """Run every search to its end and return how many failed.
+
+        Raises:
+            StoreError: the journal cannot be written; the run can be resumed.
+            asyncio.CancelledError: the caller gave up; what was in flight is left open in the
+                journal, and the run can be resumed.
+        """
+        self._began_s = self._clock.monotonic_s()
+        try:
+            self._continue_unfinished()
+            while True:
+                self._fill()
+                if not self._running:
+                    break
+                await self._changed.wait()
+                self._changed.clear()
+                self._reap()
+        finally:
+            await self._abandon()
+        failed = sum(task.failed for task in self._tasks)
+        self._sink.append("", RunEnded(failed=failed))
+        return failed
+
+    def _continue_unfinished(self) -> None:
+        for task in self._tasks:
+            for unfinished in task.unfinished:
+                self._launch(task, unfinished.expansion, unfinished)
+
+    def _fill(self) -> None:
+        """Ask until the pace, the limits or the trees say enough."""
+        while self._ready:
+            number = self._ready[0]
+            task = self._tasks[number]
+            if self._end_if_over(task):
+                self._park(number)
+                continue
+            if len(self._running) >= self._pace.max_in_flight:
+                return
+            if task.stop_reason is not None or (self._pace.deterministic and task.in_flight):
+                self._park(number)
+                continue
+            if not self._ask(task):
+                if not self._end_if_over(task):
+                    self._drop_if_stuck(task)
+                self._park(number)
+
+    def _ask(self, task: SearchTask) -> bool:
+        reached = self._limits.reached(
+            elapsed_s=self._clock.monotonic_s() - self._began_s, candidates=self._asked
+        )
+        if reached is not None:
+            task.stop_reason = reached
+            return False
+        expansions = task.tree.ask(1)
+        if not expansions:
+            return False
+        if not task.started:
+            self._sink.append(task.spec.name, task.spec.started())
+            task.started = True
+        (expansion,) = expansions
+        self._asked += expansion.num_candidates
+        self._sink.append(task.spec.name, asked_event(expansion))
+        self._launch(task, expansion, None)
+        return True
+
+    def _launch(
+        self, task: SearchTask, expansion: Expansion, unfinished: Unfinished | None
+    ) -> None:
+        task.in_flight += 1
+        running = asyncio.create_task(self._life.run(task, expansion, unfinished))
+        self._running.add(running)
+        running.add_done_callback(lambda _: self._over(task))
+
+    def _over(self, task: SearchTask) -> None:
+        task.in_flight -= 1
+        self._wake(task)
+
+    def _wake(self, task: SearchTask) -> None:
+        """Something of this search was told, cancelled or ended: it may have more to ask."""
+        number = self._index[task.spec.name]
+        if not task.ended and number not in self._is_ready:
+            self._is_ready.add(number)
+            heapq.heappush(self._ready, number)
+        self._changed.set()
+
+    def _park(self, number: int) -> None:
+        heapq.heappop(self._ready)
+        self._is_ready.discard(number)
+
+    def _reap(self) -> None:
+        for done in [running for running in self._running if running.done()]:
+            self._running.discard(done)
+            done.result()
+
+    def _end_if_over(self, task: SearchTask) -> bool:
+        """Close a search that has nothing in flight and nothing to ask; True if it is over."""
+        if task.ended:
+            return True
+        if task.in_flight:
+            return False
+        reason = task.stop_reason or task.tree.finished()
+        if reason is None:
+            return False
+        if not task.started:
+            self._sink.append(task.spec.name, task.spec.started())
+            task.started = True
+        task.ended = True
+        task.forget()
+        self._sink.append(task.spec.name, SearchEnded(reason=reason, failed=task.failed))
+        return True
+
+    def _drop_if_stuck(self, task: SearchTask) -> None:
+        """A tree that neither asks, waits nor ends breaks its contract: fail it, not the fleet."""
+        if task.in_flight == 0 and task.stop_reason is None:
+            task.stop_reason = "failed: the search asks for nothing and has nothing pending"
+            task.failed = True
+            self._end_if_over(task)
+        elif task.stop_reason is not None:
+            self._end_if_over(task)
+
+    async def _abandon(self) -> None:
+        for running in self._running:
+            running.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        self._running.clear()
+
+
+def asked_event(expansion: Expansion) -> ExpansionAsked:
+    """Return the event of an expansion."""
+    return ExpansionAsked(
+        expansion=expansion.ordinal,
+        parent_node=expansion.parent_node,
+        parent=expansion.parent,
+        mode=expansion.mode,
+        n=expansion.num_candidates,
+        first_child=expansion.first_child,
+        seed=expansion.seed,
+    )
+
+
+def asked_expansion(event: ExpansionAsked) -> Expansion:
+    """Return the expansion of an event."""
+    return Expansion(
+        ordinal=event.expansion,
+        parent_node=event.parent_node,
+        parent=event.parent,
+        mode=event.mode,
+        num_candidates=event.n,
+        first_child=event.first_child,
+        seed=event.seed,
+    )

@@ -1,0 +1,114 @@
+"""One search of the fleet, as the driver holds it: the tree, and what was tried so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kopt.candidate import Candidate, Language
+from kopt.evaluation import Evaluation
+from kopt.events import CandidateMade, SearchStarted
+from kopt.expansion import Expansion
+from kopt.ports import Attempt, EventSink
+from kopt.problem import Problem
+from kopt.search.base import Search
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchSpec:
+    """What tells one search of a fleet from another."""
+
+    problem: Problem
+    arm: str
+    seed: int
+    policy: str
+    """Kind of the search (`mcts`)."""
+    policy_config: dict[str, Any]
+    """Plain form of everything its tree was made from."""
+
+    @property
+    def name(self) -> str:
+        """Unique in the run: `problem/arm/seed`."""
+        return f"{self.problem.name}/{self.arm}/{self.seed}"
+
+    def started(self) -> SearchStarted:
+        """Return the event that opens this search."""
+        return SearchStarted(
+            problem=self.problem.problem_id,
+            problem_name=self.problem.name,
+            arm=self.arm,
+            seed=self.seed,
+            policy=self.policy,
+            policy_config=self.policy_config,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unfinished:
+    """What the journal knows of an expansion that was in flight when an earlier driver died."""
+
+    expansion: Expansion
+    answer: str | None
+    """Artefact of the answer; None where none had come."""
+    made: frozenset[int]
+    """Slots whose `candidate_made` is journalled."""
+    verdicts: dict[int, Evaluation]
+    """Slots whose verdict is journalled."""
+    told: frozenset[int]
+    """Slots the tree has heard of."""
+
+
+@dataclass(slots=True, kw_only=True)
+class SearchTask:
+    """One search under way. Only the driver holds it."""
+
+    spec: SearchSpec
+    tree: Search
+    started: bool = False
+    """Whether `search_started` is journalled."""
+    ended: bool = False
+    stop_reason: str | None = None
+    """Set when nothing more is asked; the search ends once nothing is pending."""
+    failed: bool = False
+    setbacks: int = 0
+    """Expansions cancelled in a row through no fault of a candidate."""
+    in_flight: int = 0
+    """Expansions under way."""
+    unfinished: tuple[Unfinished, ...] = ()
+    made: dict[str, CandidateMade] = field(default_factory=dict)
+    """Candidate id to how it was made first."""
+    evaluations: dict[str, Evaluation] = field(default_factory=dict)
+    """Candidate id to what became of it."""
+
+    def remember(self, made: CandidateMade, evaluation: Evaluation) -> None:
+        """Keep what a later expansion of this candidate will need."""
+        self.made.setdefault(made.candidate, made)
+        self.evaluations[made.candidate] = evaluation
+
+    def forget(self) -> None:
+        """Let go of what only expansions need; the journal has it all."""
+        self.made.clear()
+        self.evaluations.clear()
+
+    def attempt(self, candidate_id: str | None, sink: EventSink) -> Attempt | None:
+        """Return a candidate with its evaluation; None for ROOT.
+
+        Raises:
+            StoreError: its source is no longer among the artefacts.
+        """
+        if candidate_id is None:
+            return None
+        made = self.made[candidate_id]
+        candidate = Candidate(
+            source=sink.get_text(made.source),
+            language=_language(made.language),
+            parent=made.parent,
+            strategy=made.strategy,
+            programmer=made.programmer,
+        )
+        return Attempt(candidate=candidate, evaluation=self.evaluations[candidate_id])
+
+
+def _language(text: str) -> Language:
+    # The journal holds what Candidate held; a foreign value would be caught at its evaluation.
+    return text  # type: ignore[return-value]
