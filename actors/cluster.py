@@ -78,7 +78,7 @@ def open_cluster(
     Raises:
         ConfigError: the address does not answer, or the device asked for is not there.
     """
-    with _quiet(log_dir), tempfile.TemporaryDirectory(prefix="kr-", dir="/tmp") as scratch:  # noqa: S108
+    with _quiet(log_dir), tempfile.TemporaryDirectory(prefix="kr-", dir="/tmp") as scratch:
         local = config.address == "local"
         try:
             if local:
@@ -95,8 +95,8 @@ def open_cluster(
 def _start_local(config: ClusterConfig, device: str, scratch: str) -> None:
     os.environ.update({key: os.environ.get(key, value) for key, value in _ENVIRONMENT.items()})
     cores = config.num_cpus or len(os.sched_getaffinity(0))
-    lanes = {lane: 1_000 for lane in ("programmer", "build")}
-    lanes |= {lane: config.devices or 64 for lane in ("verify", "timing", "profile")}
+    lanes = dict.fromkeys(("programmer", "build"), 1000)
+    lanes |= dict.fromkeys(("verify", "timing", "profile"), config.devices or 64)
     ray.init(
         address="local",
         num_cpus=cores,

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import ray
-
 from kopt.actors.builder import Builder
+from kopt.actors.device_worker import DeviceWorker
+
 from kopt.actors.cluster import Cluster
 from kopt.actors.config import ClusterConfig, EvaluateConfig
-from kopt.actors.device_worker import DeviceWorker
 from kopt.actors.lanes import ActorLane
 from kopt.candidate import Candidate
 from kopt.errors import ConfigError

@@ -7,7 +7,9 @@ The JSON form is the contract of `kopt eval --json` and of the journal's `verdic
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypedDict, assert_never, cast
+from typing import Any, Literal, assert_never, cast
+
+from typing_extensions import TypedDict
 
 from kopt.candidate import Language
 from kopt.ladder import LadderName

@@ -6,6 +6,7 @@ Source: shared protocol of DESIGN §5.4; KernelOPT's 1.03 is gate 4's threshold.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -63,7 +64,31 @@ def median_ci(samples_us: Sequence[float], *, level: float = 0.95) -> tuple[floa
     Raises:
         ValueError: no samples, or one that is not finite, or `level` is out of range.
     """
-    raise NotImplementedError
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must be between 0 and 1, got {level:g}")
+    if not samples_us or not all(math.isfinite(sample) for sample in samples_us):
+        raise ValueError(f"need finite samples, at least one; got {len(samples_us)}")
+    ordered = sorted(samples_us)
+    rank = _outer_rank(len(ordered), tail=(1.0 - level) / 2.0)
+    return ordered[rank - 1], ordered[-rank]
+
+
+def _outer_rank(num_samples: int, *, tail: float) -> int:
+    """Return the largest k with P(Binomial(n, 1/2) < k) ≤ tail, at least 1."""
+    # By logarithms: a timing of many short calls has thousands of samples, and comb(n, k)
+    # leaves the floats at n = 1030.
+    rank, below = 0, 0.0
+    while rank < num_samples // 2:
+        log_ways = (
+            math.lgamma(num_samples + 1)
+            - math.lgamma(rank + 1)
+            - math.lgamma(num_samples - rank + 1)
+        )
+        below += math.exp(log_ways - num_samples * math.log(2.0))
+        if below > tail:
+            break
+        rank += 1
+    return max(rank, 1)
 
 
 def slope_us(wall_few_us: float, *, calls_few: int, wall_many_us: float, calls_many: int) -> float:
@@ -75,7 +100,9 @@ def slope_us(wall_few_us: float, *, calls_few: int, wall_many_us: float, calls_m
     Raises:
         ValueError: calls_many is not above calls_few, or calls_few is below 0.
     """
-    raise NotImplementedError
+    if not 0 <= calls_few < calls_many:
+        raise ValueError(f"need 0 <= calls_few < calls_many, got {calls_few} and {calls_many}")
+    return (wall_many_us - wall_few_us) / (calls_many - calls_few)
 
 
 def clocks_agree(
@@ -92,4 +119,7 @@ def clocks_agree(
         tolerance: relative, such as 0.10.
         floor_us: below this difference the clocks' resolution decides (device events: 0.5 us).
     """
-    raise NotImplementedError
+    times_us = (child_us, supervisor_us)
+    if not all(math.isfinite(time_us) and time_us > 0.0 for time_us in times_us):
+        return False
+    return abs(child_us - supervisor_us) <= max(tolerance * max(times_us), floor_us)

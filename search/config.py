@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from kopt.section import Section
 
@@ -46,4 +46,25 @@ class BestOfNConfig(SearchSection):
     kind: Literal["best_of_n"] = "best_of_n"
 
 
-SearchConfig = Annotated[MctsConfig | BestOfNConfig, Field(discriminator="kind")]
+class PluginSearchConfig(SearchSection):
+    """A search of another package, found by the entry-point group `kopt.searches`."""
+
+    kind: str = Field(pattern=r"^[^/]+/[^/]+$")
+    """`package/name`, the name of the entry point."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Its own settings; its factory checks them."""
+
+
+def _kind(section: object) -> str | None:
+    """Return the kind of a section; `plugin` for any with a package's prefix."""
+    kind = section.get("kind") if isinstance(section, dict) else getattr(section, "kind", None)
+    return "plugin" if isinstance(kind, str) and "/" in kind else kind
+
+
+SearchConfig = Annotated[
+    Annotated[MctsConfig, Tag("mcts")]
+    | Annotated[BestOfNConfig, Tag("best_of_n")]
+    | Annotated[PluginSearchConfig, Tag("plugin")],
+    Discriminator(_kind),
+]
+"""Any search's section."""

@@ -81,7 +81,7 @@ class Driver:
         self._index = {task.spec.name: number for number, task in enumerate(self._tasks)}
         self._ready = list(range(len(self._tasks)))
         self._is_ready = set(self._ready)
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], SearchTask] = {}
         self._changed = asyncio.Event()
         self._asked = sum(task.tree.told() + task.tree.pending() for task in self._tasks)
         self._began_s = 0.0
@@ -157,12 +157,8 @@ class Driver:
     ) -> None:
         task.in_flight += 1
         running = asyncio.create_task(self._life.run(task, expansion, unfinished))
-        self._running.add(running)
-        running.add_done_callback(lambda _: self._over(task))
-
-    def _over(self, task: SearchTask) -> None:
-        task.in_flight -= 1
-        self._wake(task)
+        self._running[running] = task
+        running.add_done_callback(lambda _: self._changed.set())
 
     def _wake(self, task: SearchTask) -> None:
         """Something of this search was told, cancelled or ended: it may have more to ask."""
@@ -178,7 +174,9 @@ class Driver:
 
     def _reap(self) -> None:
         for done in [running for running in self._running if running.done()]:
-            self._running.discard(done)
+            task = self._running.pop(done)
+            task.in_flight -= 1
+            self._wake(task)
             done.result()
 
     def _end_if_over(self, task: SearchTask) -> bool:

@@ -104,7 +104,7 @@ class MemorySink:
         self.texts[sha256] = text
         return sha256
 
-    def read_text(self, sha256: str) -> str:
+    def get_text(self, sha256: str) -> str:
         """Return a text that was put.
 
         Raises:

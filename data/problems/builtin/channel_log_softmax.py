@@ -10,7 +10,7 @@ FAMILY = "softmax"
 
 BATCH = 16
 CHANNELS = 32
-SIDE = 96
+SIDE = 64
 
 
 class Model(nn.Module):

@@ -1,0 +1,108 @@
+"""Journal parts: sealed Parquet files with the columns of the JSON lines, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kopt.data.atomic import replacing
+from kopt.data.record import ENVELOPE, Record, record_from_json
+from kopt.data.schema import JOURNAL_SCHEMA
+from kopt.errors import StoreError
+from kopt.events import EVENT_TYPES
+from kopt.identity import canonical_json
+
+_JSON_COLUMNS = frozenset(
+    field.name for field in JOURNAL_SCHEMA if b"json" in (field.metadata or {})
+)
+_FIELDS = {
+    kind: tuple(field.name for field in fields(event_type))
+    for kind, event_type in EVENT_TYPES.items()
+}
+_BOOLEANS = {
+    kind: frozenset(field.name for field in fields(event_type) if field.type == "bool")
+    for kind, event_type in EVENT_TYPES.items()
+}
+"""Fields that are a bool in this kind of event; their column may be wider (`failed`)."""
+
+READ_ROWS = 1_000
+"""Rows decoded at once while reading: bounds the reader's memory."""
+
+
+def write_part(path: Path, records: Iterable[dict[str, Any]]) -> None:
+    """Seal journal records, as flat JSON objects, into a part.
+
+    Raises:
+        StoreError: it cannot be written, or a record has a key or a value that the columns have
+            no place for; no part is left.
+    """
+    rows = list(records)
+    try:
+        columns = [_column(field, rows) for field in JOURNAL_SCHEMA]
+        unknown = {key for row in rows for key in row} - set(JOURNAL_SCHEMA.names)
+        if unknown:
+            raise StoreError(str(path), f"no column for {', '.join(sorted(unknown))}")
+        table = pa.Table.from_arrays(columns, schema=JOURNAL_SCHEMA)
+        with replacing(path) as temporary:
+            pq.write_table(table, temporary, compression="zstd")
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        raise StoreError(str(path), f"cannot be sealed: {error}") from error
+
+
+def read_part(path: Path) -> Iterator[Record]:
+    """Give the records of a part, in order.
+
+    Raises:
+        StoreError: it cannot be read, or holds what is not a journal record.
+    """
+    row_number = 0
+    try:
+        with pq.ParquetFile(path) as part:
+            for batch in part.iter_batches(batch_size=READ_ROWS):
+                for row in batch.to_pylist():
+                    row_number += 1
+                    yield record_from_json(_flat(row))
+    except (pa.ArrowException, OSError) as error:
+        raise StoreError(str(path), f"not a journal part: {error}") from error
+    except (KeyError, ValueError) as error:
+        raise StoreError(f"{path} row {row_number}", f"not a journal record: {error}") from error
+
+
+def last_seq(path: Path) -> int:
+    """Return the sequence number of a part's last record.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    try:
+        column = pq.read_table(path, columns=["seq"]).column("seq")
+        return int(column[-1].as_py())
+    except (pa.ArrowException, OSError, IndexError, KeyError) as error:
+        raise StoreError(str(path), f"not a journal part: {error}") from error
+
+
+def _column(field: pa.Field[Any], rows: list[dict[str, Any]]) -> pa.Array[Any]:
+    values = [row.get(field.name) for row in rows]
+    if field.name in _JSON_COLUMNS:
+        values = [None if value is None else canonical_json(value) for value in values]
+    elif pa.types.is_integer(field.type):
+        values = [int(value) if isinstance(value, bool) else value for value in values]
+    array: pa.Array[Any] = pa.array(values, type=field.type)
+    return array
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    kind = row["kind"]
+    flat = {key: row[key] for key in (*ENVELOPE, *_FIELDS.get(kind, ()))}
+    for key in _JSON_COLUMNS & flat.keys():
+        if flat[key] is not None:
+            flat[key] = json.loads(flat[key])
+    for key in _BOOLEANS.get(kind, frozenset()):
+        flat[key] = bool(flat[key])
+    return flat

@@ -1,0 +1,220 @@
+"""Results: a row for each search, from the fold, and `results.parquet`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from typing_extensions import TypedDict
+
+from kopt.data.atomic import replacing
+from kopt.data.fold import ExpansionState, RunState, SearchState
+from kopt.data.schema import RESULTS_SCHEMA
+from kopt.errors import StoreError
+from kopt.evaluation import EvalJson
+from kopt.verdict import VerdictKind
+
+Outcome = Literal["optimized", "matched", "synthesis_failed", "fallback", "unsolved"]
+
+OPTIMIZED_SPEEDUP = 1.01
+"""A search counts as optimized above this, its interval above 1 (DESIGN §8)."""
+
+_DEVICE_STAGES = ("verified", "timed", "profiled")
+"""Stages of `timeline_s` that hold the device."""
+
+_CAUSES: dict[VerdictKind, str] = {
+    "compile_failed": "compile",
+    "crashed": "crash",
+    "timed_out": "timeout",
+    "incorrect": "correctness",
+    "cheated": "correctness",
+}
+"""Why a search is unsolved, by the commonest kind of its verdicts."""
+
+
+class ResultRow(TypedDict):
+    """A row of results.parquet: one search (CONTRACTS.md)."""
+
+    problem: str
+    """Problem id (sha256)."""
+    problem_name: str
+    arm: str
+    seed: int
+    policy: str
+    programmer: str | None
+    """Of its first candidate; null where there is none."""
+    ladder: str | None
+    """Of its verdicts; null where there is none. So is `device`."""
+    device: str | None
+    outcome: Outcome
+    root_cause: str | None
+    """Why it is not `optimized`, in a word, or how it failed; null where it is."""
+    speedup: float | None
+    """Of the best candidate; null, with all that is of it, where none is correct."""
+    speedup_lo: float | None
+    speedup_hi: float | None
+    speedup_eager: float | None
+    speedup_compile: float | None
+    best_candidate: str | None
+    baseline_us: float | None
+    time_us: float | None
+    sol_share: float | None
+    degenerate: bool
+    candidates: int
+    """Verdicts reached, those known before included."""
+    correct: int
+    cheated: int
+    iterations: int
+    """Expansions of which the tree heard."""
+    wall_s: float
+    """From the first event of the search to its last."""
+    gpu_s: float
+    """Seconds of the device for verifying, timing and profiling; of the CPU where that is it."""
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float
+
+
+def result_rows(state: RunState) -> list[ResultRow]:
+    """Return a row for each search, in the order started."""
+    return [_row(search) for search in state.searches.values()]
+
+
+def write_results(path: Path | str, state: RunState) -> list[ResultRow]:
+    """Write or replace results.parquet, whole, and return its rows.
+
+    Raises:
+        StoreError: it cannot be written; an older file is as it was.
+    """
+    rows = result_rows(state)
+    table = pa.Table.from_pylist([dict(row) for row in rows], schema=RESULTS_SCHEMA)
+    with replacing(Path(path)) as temporary:
+        pq.write_table(table, temporary, compression="zstd")
+    return rows
+
+
+def read_results(path: Path | str) -> list[ResultRow]:
+    """Return the rows of a results.parquet.
+
+    Raises:
+        StoreError: it cannot be read, or lacks a column.
+    """
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise StoreError(str(path), f"not a results file: {error}") from error
+    missing = set(RESULTS_SCHEMA.names) - set(table.column_names)
+    if missing:
+        raise StoreError(str(path), f"not a results file: it lacks {', '.join(sorted(missing))}")
+    return cast("list[ResultRow]", table.select(RESULTS_SCHEMA.names).to_pylist())
+
+
+def best_slot(search: SearchState) -> tuple[ExpansionState, int] | None:
+    """Return the slot of the fastest correct candidate; the earliest of equals; None if none."""
+    best: tuple[ExpansionState, int] | None = None
+    best_speedup = float("-inf")
+    for expansion, index, evaluation in _verdicts(search):
+        speedup = evaluation["speedup"]
+        if evaluation["kind"] == "correct" and speedup is not None and speedup > best_speedup:
+            best, best_speedup = (expansion, index), speedup
+    return best
+
+
+def _row(search: SearchState) -> ResultRow:
+    started = search.started
+    evaluations = [evaluation for _, _, evaluation in _verdicts(search)]
+    kinds = Counter(evaluation["kind"] for evaluation in evaluations)
+    slot = best_slot(search)
+    best = None if slot is None else slot[0].verdicts[slot[1]]
+    outcome = _outcome(best)
+    answers = [
+        answer for expansion in search.expansions.values() for answer in expansion.answers.values()
+    ]
+    low, high = (None, None) if best is None else best["speedup_ci"] or (None, None)
+    return {
+        "problem": started.problem,
+        "problem_name": started.problem_name,
+        "arm": started.arm,
+        "seed": started.seed,
+        "policy": started.policy,
+        "programmer": _programmer(search),
+        "ladder": evaluations[0]["ladder"] if evaluations else None,
+        "device": evaluations[0]["device"] if evaluations else None,
+        "outcome": outcome,
+        "root_cause": _root_cause(search, outcome=outcome, best=best, kinds=kinds),
+        "speedup": None if best is None else best["speedup"],
+        "speedup_lo": low,
+        "speedup_hi": high,
+        "speedup_eager": _ratio(best, "eager_us"),
+        "speedup_compile": _ratio(best, "compile_us"),
+        "best_candidate": None if best is None else best["candidate"],
+        "baseline_us": None if best is None else best["baseline_us"],
+        "time_us": None if best is None else best["time_us"],
+        "sol_share": None if best is None else best["sol_share"],
+        "degenerate": any(evaluation["degenerate"] for evaluation in evaluations),
+        "candidates": len(evaluations),
+        "correct": kinds["correct"],
+        "cheated": kinds["cheated"],
+        "iterations": sum(bool(expansion.told) for expansion in search.expansions.values()),
+        "wall_s": (search.last_ns - search.first_ns) / 1e9,
+        "gpu_s": _device_seconds(search),
+        "tokens_in": sum(answer.tokens_in for answer in answers),
+        "tokens_out": sum(answer.tokens_out for answer in answers),
+        "cost_usd": float(sum(answer.cost_usd for answer in answers)),
+    }
+
+
+def _verdicts(search: SearchState) -> Iterator[tuple[ExpansionState, int, EvalJson]]:
+    for expansion in search.expansions.values():
+        for index in sorted(expansion.verdicts):
+            yield expansion, index, expansion.verdicts[index]
+
+
+def _outcome(best: EvalJson | None) -> Outcome:
+    if best is None:
+        return "unsolved"
+    speedup, interval = best["speedup"] or 0.0, best["speedup_ci"] or (0.0, 0.0)
+    return "optimized" if speedup > OPTIMIZED_SPEEDUP and interval[0] > 1.0 else "matched"
+
+
+def _root_cause(
+    search: SearchState, *, outcome: Outcome, best: EvalJson | None, kinds: Counter[VerdictKind]
+) -> str | None:
+    if outcome == "optimized":
+        return None
+    if search.ended is not None and search.ended.failed:
+        return search.ended.reason
+    if best is not None:
+        interval = best["speedup_ci"]
+        is_slower = interval is not None and interval[1] < 1.0
+        return "performance_regression" if is_slower else "no_improvement"
+    if not kinds:
+        return "no_candidate"
+    ((kind, _),) = kinds.most_common(1)
+    return _CAUSES[kind]
+
+
+def _programmer(search: SearchState) -> str | None:
+    for expansion in search.expansions.values():
+        for made in expansion.candidates.values():
+            return made.programmer
+    return None
+
+
+def _ratio(best: EvalJson | None, baseline: Literal["eager_us", "compile_us"]) -> float | None:
+    if best is None or best[baseline] is None or not best["time_us"]:
+        return None
+    return cast("float", best[baseline]) / best["time_us"]
+
+
+def _device_seconds(search: SearchState) -> float:
+    return sum(
+        evaluation["timeline_s"].get(stage, 0.0)
+        for expansion, index, evaluation in _verdicts(search)
+        if index not in expansion.cached
+        for stage in _DEVICE_STAGES
+    )

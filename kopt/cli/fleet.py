@@ -1,0 +1,248 @@
+"""A fleet, put together: the run folder, the cluster, the ports and the driver, in one call.
+
+The only place where actors and driver meet. Loads ray and torch; the command imports it lazily.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kopt.actors.cluster import Cluster, open_cluster
+from kopt.actors.pool import Quiet, RayEvaluator
+from kopt.actors.programmers import PROGRAMMERS
+from kopt.config import RunConfig, to_plain
+from kopt.data.best import write_best
+from kopt.data.fold import RunState, fold, verdict_cache
+from kopt.data.journal import Journal, read_events
+from kopt.data.manifest import make_manifest
+from kopt.data.results import write_results
+from kopt.data.rundir import RunDir
+from kopt.driver.limits import Limits
+from kopt.driver.loop import Driver, Pace
+from kopt.driver.replay import resumed_task
+from kopt.driver.task import SearchSpec, SearchTask
+from kopt.driver.verdicts import SharedVerdicts
+from kopt.evaluation import from_json
+from kopt.events import EventBody
+from kopt.ports import EventSink, Target
+from kopt.problem import Problem
+from kopt.search.searches import create_search
+
+Observer = Callable[[str, EventBody], None]
+"""Called with (search, event) after each event is on its way to disk."""
+
+
+class SystemClock:
+    """The Clock port on the system's clocks."""
+
+    def now_ns(self) -> int:
+        """Return nanoseconds since the epoch."""
+        return time.time_ns()
+
+    def monotonic_s(self) -> float:
+        """Return seconds that never run backwards."""
+        return time.monotonic()
+
+
+class ObservedSink:
+    """An EventSink that shows each event to an observer once the journal has it."""
+
+    def __init__(self, sink: EventSink, observer: Observer) -> None:
+        """Wrap a sink."""
+        self._sink = sink
+        self._observer = observer
+
+    def append(self, search: str, body: EventBody) -> int:
+        """Append, then show."""
+        seq = self._sink.append(search, body)
+        self._observer(search, body)
+        return seq
+
+    def put_text(self, text: str) -> str:
+        """Keep a text."""
+        return self._sink.put_text(text)
+
+    def get_text(self, sha256: str) -> str:
+        """Return a kept text."""
+        return self._sink.get_text(sha256)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetResult:
+    """What a fleet came to."""
+
+    run_dir: RunDir
+    failed: int
+    """Searches that failed."""
+    state: RunState
+    """The whole journal, folded."""
+
+
+def run_fleet(
+    config: RunConfig,
+    problems: Sequence[Problem],
+    *,
+    run_dir: RunDir,
+    observer: Observer,
+    on_target: Callable[[Target], None] | None = None,
+) -> FleetResult:
+    """Run every search of a config to its end, going on with what the run folder holds already.
+
+    Args:
+        config: validated.
+        problems: resolved from it, in order.
+        run_dir: new, or of an interrupted run of the same config.
+        observer: of every event of this process.
+        on_target: called once the device is known.
+
+    Raises:
+        StoreError: the run folder cannot be used; what is journalled stays.
+        ConfigError: the cluster or device asked for is not there.
+        KeyboardInterrupt: the user stopped it; the run can be resumed.
+    """
+    clock = SystemClock()
+    with Journal(run_dir.path, run=run_dir.name, clock=clock) as journal:
+        earlier = fold(read_events(run_dir.path))
+        for problem in problems:
+            run_dir.keep_problem(problem)
+        tasks = make_tasks(config, problems, earlier)
+        if earlier.ended is None or not all(task.ended for task in tasks):
+            _drive(config, tasks, earlier, journal, run_dir, observer, on_target)
+        state = fold(read_events(run_dir.path))
+        write_results(run_dir, state)
+        write_best(run_dir, state, keep=config.keep_best)
+    failed = sum(1 for search in state.searches.values() if search.ended and search.ended.failed)
+    return FleetResult(run_dir=run_dir, failed=failed, state=state)
+
+
+def make_tasks(
+    config: RunConfig, problems: Sequence[Problem], earlier: RunState
+) -> list[SearchTask]:
+    """Return a task for each problem and seed; those that the journal knows go on from it.
+
+    Raises:
+        StoreError: a journalled search does not replay.
+    """
+    policy_config: dict[str, Any] = {
+        "search": config.search.model_dump(mode="json"),
+        "reward": config.reward.model_dump(mode="json"),
+    }
+    tasks = []
+    for problem in problems:
+        for seed in config.seed:
+            spec = SearchSpec(
+                problem=problem,
+                arm=config.arm_name,
+                seed=seed,
+                policy=config.search.kind,
+                policy_config=policy_config,
+            )
+            tree = create_search(config.search, rule=config.reward.rule(), seed=seed)
+            known = earlier.searches.get(spec.name)
+            tasks.append(
+                SearchTask(spec=spec, tree=tree)
+                if known is None
+                else resumed_task(spec, tree, known)
+            )
+    return tasks
+
+
+def _drive(
+    config: RunConfig,
+    tasks: list[SearchTask],
+    earlier: RunState,
+    journal: Journal,
+    run_dir: RunDir,
+    observer: Observer,
+    on_target: Callable[[Target], None] | None,
+) -> None:
+    secret = config.evaluate.secret
+    if secret is None:
+        secret = secrets.randbits(63)
+    logs = run_dir.path / "logs"
+    logs.mkdir(exist_ok=True)
+    with open_cluster(config.cluster, device=config.device, log_dir=logs) as cluster:
+
+        async def drive() -> None:
+            evaluate = config.evaluate.model_copy(update={"secret": secret})
+            quiet = Quiet(cluster.device)
+            evaluator = RayEvaluator(
+                cluster,
+                config=config.cluster,
+                evaluate=evaluate,
+                cache_dir=cache_dir(),
+                quiet=quiet,
+            )
+            programmer = PROGRAMMERS.create(
+                config.programmer.kind,
+                config.programmer,
+                cluster=cluster,
+                cluster_config=config.cluster,
+                evaluate=evaluate,
+                quiet=quiet,
+            )
+            target = await evaluator.target()
+            if on_target is not None:
+                on_target(target)
+            _write_manifest(run_dir, config, target=target, cluster=cluster, secret=secret)
+            known = {key: from_json(record) for key, record in verdict_cache(earlier).items()}
+            driver = Driver(
+                tasks,
+                programmer=programmer,
+                evaluator=evaluator,
+                sink=ObservedSink(journal, observer),
+                clock=SystemClock(),
+                target=target,
+                pace=Pace(
+                    max_in_flight=config.max_in_flight or in_flight(cluster),
+                    deterministic=config.deterministic,
+                ),
+                limits=Limits(wall_s=config.limits.wall_s, candidates=config.limits.candidates),
+                verdicts=SharedVerdicts(known),
+            )
+            await driver.run()
+
+        asyncio.run(drive())
+
+
+def in_flight(cluster: Cluster) -> int:
+    """Return the expansions that keep every lane busy: one timed and one ahead for each device.
+
+    More would only make the trees decide on less.
+    """
+    return 2 * cluster.devices + cluster.build_workers
+
+
+def cache_dir() -> Path:
+    """Return where builds and baselines are cached: KOPT_CACHE_DIR, or ~/.cache/kopt."""
+    configured = os.environ.get("KOPT_CACHE_DIR")
+    return Path(configured) if configured else Path.home() / ".cache" / "kopt"
+
+
+def _write_manifest(
+    run_dir: RunDir, config: RunConfig, *, target: Target, cluster: Cluster, secret: int
+) -> None:
+    device = {
+        "kind": target.device,
+        "name": target.name,
+        "arch": target.arch,
+        "count": cluster.devices,
+    }
+    run_dir.write_manifest(
+        make_manifest(
+            to_plain(config),
+            name=run_dir.name,
+            created_ns=time.time_ns(),
+            argv=sys.argv,
+            device=device,
+            secret=secret,
+        )
+    )

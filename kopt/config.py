@@ -1,0 +1,112 @@
+"""RunConfig: the sections put together, from a plain mapping to a frozen, validated tree.
+
+Hydra composes YAML; this is the one place where its result is checked. Each section's class lives
+beside the part that reads it, and a part is given its own section, never the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import Field, ValidationError, field_validator
+
+from kopt.actors.config import (
+    ClusterConfig,
+    DeviceKind,
+    EvaluateConfig,
+    ProgrammerConfig,
+    RewriterConfig,
+)
+from kopt.config_errors import error_lines
+from kopt.data.problems.config import ProblemsConfig
+from kopt.errors import ConfigError
+from kopt.reward import RewardBaseline, RewardRule
+from kopt.search.config import MctsConfig, SearchConfig
+from kopt.section import Section
+
+
+class RewardConfig(Section):
+    """How a verdict becomes the number that a tree backs up; see kopt.reward."""
+
+    floor: float | None = -1.9
+    """Least reward of a correct candidate; null is the paper (no floor)."""
+    baseline: RewardBaseline = "best"
+    """What ln(speedup) is against; `eager` for KernelPro's arms."""
+
+    def rule(self) -> RewardRule:
+        """Return the domain's form of this section."""
+        return RewardRule(floor=self.floor, baseline=self.baseline)
+
+
+class LimitsConfig(Section):
+    """When a fleet stops although its searches have budget left; null is no limit."""
+
+    wall_s: float | None = Field(default=None, gt=0)
+    """Seconds from the start of the run."""
+    candidates: int | None = Field(default=None, ge=1)
+    """Candidates told, over all searches."""
+
+
+class RunConfig(Section):
+    """Everything that decides what a run does."""
+
+    name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    """Of the run folder; null makes one from the time."""
+    out: str = "runs"
+    """Folder that run folders are made in."""
+    problem: tuple[str, ...] = Field(min_length=1)
+    """What to search: names, globs over names, or paths of files; a single one may stand alone."""
+    problems: ProblemsConfig = Field(default_factory=ProblemsConfig)
+    seed: tuple[int, ...] = Field(default=(0,), min_length=1)
+    """One search a seed and problem; a single one may stand alone."""
+    arm: str | None = None
+    """Name of the setting in results; null is `arm_name`'s."""
+    device: DeviceKind = "auto"
+    """`auto`: CUDA where there is a GPU, else the CPU."""
+    deterministic: bool = False
+    """One expansion in flight a search, told in the order of its slots: the same tree each time
+    that the verdicts are the same."""
+    search: SearchConfig = Field(default_factory=MctsConfig)
+    programmer: ProgrammerConfig = Field(default_factory=RewriterConfig)
+    evaluate: EvaluateConfig = Field(default_factory=EvaluateConfig)
+    reward: RewardConfig = Field(default_factory=RewardConfig)
+    cluster: ClusterConfig = Field(default_factory=ClusterConfig)
+    keep_best: int = Field(default=3, ge=1)
+    """Distinct correct candidates of each problem kept in `best/`."""
+    limits: LimitsConfig = Field(default_factory=LimitsConfig)
+    max_in_flight: int | None = Field(default=None, ge=1)
+    """Expansions under way over all searches; null: as many as keep every lane busy."""
+
+    @field_validator("problem", "seed", mode="before")
+    @classmethod
+    def _one_may_stand_alone(cls, value: object) -> object:
+        return value if isinstance(value, list | tuple) else (value,)
+
+    @field_validator("problem", "seed")
+    @classmethod
+    def _each_once(cls, values: tuple[object, ...]) -> tuple[object, ...]:
+        return tuple(dict.fromkeys(values))
+
+    @property
+    def arm_name(self) -> str:
+        """The arm: what the user named it, or search and programmer (`mcts-rewriter`)."""
+        return self.arm or f"{self.search.kind}-{self.programmer.kind}"
+
+
+def load(mapping: Mapping[str, Any]) -> RunConfig:
+    """Return the validated configuration of a plain mapping.
+
+    Raises:
+        ConfigError: one line for each thing that is wrong, with the key's path, what was
+            expected and what was found; close matches for a key that does not exist.
+    """
+    try:
+        return RunConfig.model_validate(dict(mapping))
+    except ValidationError as error:
+        raise ConfigError("\n".join(error_lines(error, model=RunConfig))) from None
+
+
+def to_plain(config: RunConfig) -> dict[str, Any]:
+    """Return the configuration as plain JSON values; `load` takes it back."""
+    return config.model_dump(mode="json")

@@ -1,0 +1,159 @@
+"""The tree as a fold over the journal: rebuilt for `resume`, rebuilt and compared for `replay`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter
+
+from kopt.data.fold import ExpansionState, RunState, SearchState
+from kopt.driver.loop import asked_event, asked_expansion
+from kopt.driver.task import SearchSpec, SearchTask, Unfinished
+from kopt.errors import StoreError
+from kopt.evaluation import from_json
+from kopt.events import ExpansionAsked, ExpansionCancelled, Told
+from kopt.problem import Problem
+from kopt.reward import RewardRule
+from kopt.search.base import Search
+from kopt.search.config import SearchConfig
+from kopt.search.searches import create_search
+
+_SEARCH_CONFIG: TypeAdapter[SearchConfig] = TypeAdapter(SearchConfig)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """One search, rebuilt from the journal alone."""
+
+    name: str
+    tree: Search
+    ended: str | None
+    """Reason it ended; None where it was interrupted."""
+
+
+def replay(state: RunState) -> list[Replayed]:
+    """Build every tree of a run again and check it against the journal, step by step.
+
+    Raises:
+        StoreError: a tree asks for something else, or gives another node or reward, than the
+            journal says; the text names the search and the step.
+    """
+    replayed = []
+    for name, search in state.searches.items():
+        tree = tree_of(search)
+        apply_operations(tree, search, name=name)
+        ended = search.ended.reason if search.ended else None
+        replayed.append(Replayed(name=name, tree=tree, ended=ended))
+    return replayed
+
+
+def tree_of(search: SearchState) -> Search:
+    """Return a new tree of the policy, reward rule and seed that the journal names.
+
+    Raises:
+        ConfigError: the policy is not known here (a plug-in that is not installed).
+    """
+    started = search.started
+    return create_search(
+        _SEARCH_CONFIG.validate_python(started.policy_config["search"]),
+        rule=RewardRule(**started.policy_config["reward"]),
+        seed=started.seed,
+    )
+
+
+def apply_operations(tree: Search, search: SearchState, *, name: str) -> None:
+    """Take a new tree through everything the journalled one went through.
+
+    Raises:
+        StoreError: as `replay`.
+    """
+    for step, operation in enumerate(search.operations):
+        match operation:
+            case ExpansionAsked():
+                asked = [asked_event(expansion) for expansion in tree.ask(1)]
+                if asked != [operation]:
+                    raise _divergence(name, step, f"expected {operation}, found {asked}")
+            case Told():
+                expansion = search.expansions[operation.expansion]
+                told = tree.tell(
+                    operation.expansion,
+                    operation.index,
+                    candidate=expansion.candidates[operation.index].candidate,
+                    verdict=from_json(expansion.verdicts[operation.index]).verdict,
+                )
+                if (told.node, told.reward) != (operation.node, operation.reward):
+                    raise _divergence(name, step, f"expected {operation}, found {told}")
+            case ExpansionCancelled():
+                tree.cancel(operation.expansion, exhausted=operation.exhausted)
+
+
+def resumed_task(
+    spec: SearchSpec, tree: Search, search: SearchState, *, reopen: bool = False
+) -> SearchTask:
+    """Return the task that goes on with a search of an interrupted run.
+
+    Args:
+        spec: of the search.
+        tree: new, of the same policy and seed; it is taken through the journal.
+        search: what the journal knows.
+        reopen: go on although the search ended (its budget was raised).
+
+    Raises:
+        StoreError: as `replay`.
+    """
+    apply_operations(tree, search, name=spec.name)
+    ended = search.ended is not None and not reopen
+    task = SearchTask(
+        spec=spec,
+        tree=tree,
+        started=True,
+        ended=ended,
+        failed=search.ended.failed if ended and search.ended is not None else False,
+        unfinished=() if ended else tuple(_unfinished(search)),
+    )
+    if not ended:
+        for expansion in search.expansions.values():
+            for index in expansion.told:
+                task.remember(expansion.candidates[index], from_json(expansion.verdicts[index]))
+    return task
+
+
+def spec_of(search: SearchState, problem: Problem) -> SearchSpec:
+    """Return the spec that a journalled search was started from."""
+    started = search.started
+    return SearchSpec(
+        problem=problem,
+        arm=started.arm,
+        seed=started.seed,
+        policy=started.policy,
+        policy_config=started.policy_config,
+    )
+
+
+def _unfinished(search: SearchState) -> list[Unfinished]:
+    return [
+        Unfinished(
+            expansion=asked_expansion(expansion.asked),
+            answer=expansion.answered.answer if expansion.answered else None,
+            made=frozenset(expansion.candidates),
+            verdicts={
+                index: from_json(evaluation) for index, evaluation in expansion.verdicts.items()
+            },
+            told=frozenset(expansion.told),
+        )
+        for expansion in search.expansions.values()
+        if _goes_on(expansion)
+    ]
+
+
+def _goes_on(expansion: ExpansionState) -> bool:
+    """Whether the driver died before it was done with this expansion."""
+    if expansion.cancelled is not None:
+        return False
+    answered = expansion.answered
+    closes_node = answered is not None and answered.exhausted
+    return expansion.is_open or closes_node
+
+
+def _divergence(name: str, step: int, why: str) -> StoreError:
+    return StoreError(f"journal of {name}", f"step {step} does not replay: {why}")

@@ -1,0 +1,122 @@
+"""A deterministic world for searches: what each slot's candidate is, and what becomes of it.
+
+Tests, golden trees and benchmarks drive a search with it. An outcome depends on the expansion's
+seed and the slot alone, so it is the same in whatever order a search asks and hears.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from kopt.expansion import Expansion
+from kopt.identity import text_id
+from kopt.search import Search
+from kopt.testing.fakes import correct
+from kopt.verdict import Cheated, CompileFailed, Crashed, Incorrect, TimedOut, Verdict
+
+CORRECT_OF_256 = {"initial": 96, "debug": 64, "optimize": 176}
+"""How often a candidate is correct, by mode: repairs mostly fail, so that there are dead ends."""
+
+Outcome = Callable[[Expansion, int], Verdict]
+
+
+def candidate_at(expansion: Expansion, *, index: int) -> str:
+    """Return the candidate id (64 hex digits) of a slot."""
+    return text_id(f"{expansion.seed} {index}")
+
+
+def hashed_outcome(expansion: Expansion, index: int) -> Verdict:
+    """Return the verdict of a slot: any kind, by a hash of the expansion's seed and the index.
+
+    Speed-ups run from 0.1 to 6.47 in steps of 0.025.
+    """
+    digest = hashlib.sha256(f"outcome {expansion.seed} {index}".encode()).digest()
+    if digest[0] < CORRECT_OF_256[expansion.mode]:
+        return correct(0.1 + 0.025 * digest[1])
+    match digest[2] % 8:
+        case 0:
+            return CompileFailed(stage="build", log="error: expected ';'")
+        case 1:
+            return Crashed(stage="correctness", log="RuntimeError: out of bounds")
+        case 2:
+            return TimedOut(stage="timing", limit_s=60.0)
+        case 3:
+            return Cheated(check="two_clocks", detail="the clocks disagree by 80 %")
+        case _:
+            return Incorrect(check="values:own", detail="expected 1, found 2 at [0]")
+
+
+def tell_slot(
+    search: Search, expansion: Expansion, *, index: int, outcome: Outcome = hashed_outcome
+) -> None:
+    """Tell one slot of an expansion its outcome."""
+    search.tell(
+        expansion.ordinal,
+        index,
+        candidate=candidate_at(expansion, index=index),
+        verdict=outcome(expansion, index),
+    )
+
+
+def drive(
+    search: Search,
+    *,
+    in_flight: int = 1,
+    max_told: int | None = None,
+    outcome: Outcome = hashed_outcome,
+) -> list[Expansion]:
+    """Drive a search to its end, and return what it asked.
+
+    Args:
+        search: a search with nothing pending.
+        in_flight: expansions kept under way; the oldest is answered first, slot by slot. 1 is the
+            sequential algorithm.
+        max_told: stop, with pending slots left, once so many candidates were told; None for the
+            search's own end.
+        outcome: the verdict of each slot.
+    """
+    asked: list[Expansion] = []
+    under_way: list[Expansion] = []
+    while True:
+        room = in_flight - len(under_way)
+        new = search.ask(room) if room else []
+        asked += new
+        under_way += new
+        if not under_way:
+            return asked
+        expansion = under_way.pop(0)
+        for index in range(expansion.num_candidates):
+            if search.told() == max_told:
+                return asked
+            tell_slot(search, expansion, index=index, outcome=outcome)
+        if search.told() == max_told:
+            return asked
+
+
+def golden_tree(search: Search, *, in_flight: int, num_tells: int = 64) -> dict[str, Any]:
+    """Return what a search asked, and its tree, after so many tells in this world, as JSON values.
+
+    Floats are rounded to 9 digits: the last bits of a logarithm differ between machines.
+    """
+    asked = drive(search, in_flight=in_flight, max_told=num_tells)
+    return {
+        "in_flight": in_flight,
+        "asked": [[e.parent_node, e.mode, e.num_candidates, e.first_child, e.seed] for e in asked],
+        "nodes": [
+            {
+                "node": view.node,
+                "parent": view.parent,
+                "status": view.status,
+                "reward": None if view.reward is None else round(view.reward, 9),
+                "visits": view.visits,
+                "value_sum": round(view.value_sum, 9),
+                "in_flight": view.in_flight,
+                "terminal": view.terminal,
+                "depth": view.depth,
+            }
+            for view in search.nodes()
+        ],
+        "best": search.best(),
+    }
