@@ -59,6 +59,22 @@ def make_manifest(
     }
 
 
+def resumed(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the manifest of a run that goes on: the earlier one, and what differs this time.
+
+    Args:
+        earlier: the manifest in the run folder.
+        now: `make_manifest`'s of this process; what it says otherwise than the earlier one is
+            added to the list `resumes`, one entry a process, with its time and command line.
+    """
+    entry = {
+        key: value
+        for key, value in now.items()
+        if key in ("created", "argv") or (key != "resumes" and earlier.get(key) != value)
+    }
+    return {**earlier, "resumes": [*earlier.get("resumes", []), entry]}
+
+
 def seed_commitment(secret: int) -> str:
     """Return the sha256 that binds a run to its secret seed without telling it."""
     return hashlib.sha256(f"kopt seed {secret}".encode()).hexdigest()

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kopt.data.atomic import replacing
-from kopt.data.record import ENVELOPE, Record, record_from_json
+from kopt.data.record import ENVELOPE, EVENT_FIELDS, Record, record_from_json
 from kopt.data.schema import JOURNAL_SCHEMA
 from kopt.errors import StoreError
 from kopt.events import EVENT_TYPES
@@ -21,10 +21,6 @@ from kopt.identity import canonical_json
 _JSON_COLUMNS = frozenset(
     field.name for field in JOURNAL_SCHEMA if b"json" in (field.metadata or {})
 )
-_FIELDS = {
-    kind: tuple(field.name for field in fields(event_type))
-    for kind, event_type in EVENT_TYPES.items()
-}
 _BOOLEANS = {
     kind: frozenset(field.name for field in fields(event_type) if field.type == "bool")
     for kind, event_type in EVENT_TYPES.items()
@@ -99,7 +95,7 @@ def _column(field: pa.Field[Any], rows: list[dict[str, Any]]) -> pa.Array[Any]:
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
     kind = row["kind"]
-    flat = {key: row[key] for key in (*ENVELOPE, *_FIELDS.get(kind, ()))}
+    flat = {key: row[key] for key in (*ENVELOPE, *EVENT_FIELDS.get(kind, ()))}
     for key in _JSON_COLUMNS & flat.keys():
         if flat[key] is not None:
             flat[key] = json.loads(flat[key])

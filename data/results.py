@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 
 from kopt.data.atomic import replacing
 from kopt.data.fold import ExpansionState, RunState, SearchState
+from kopt.data.rundir import RunDir
 from kopt.data.schema import RESULTS_SCHEMA
 from kopt.errors import StoreError
 from kopt.evaluation import EvalJson
@@ -84,7 +85,7 @@ def result_rows(state: RunState) -> list[ResultRow]:
     return [_row(search) for search in state.searches.values()]
 
 
-def write_results(path: Path | str, state: RunState) -> list[ResultRow]:
+def write_results(run: RunDir, state: RunState) -> list[ResultRow]:
     """Write or replace results.parquet, whole, and return its rows.
 
     Raises:
@@ -92,13 +93,16 @@ def write_results(path: Path | str, state: RunState) -> list[ResultRow]:
     """
     rows = result_rows(state)
     table = pa.Table.from_pylist([dict(row) for row in rows], schema=RESULTS_SCHEMA)
-    with replacing(Path(path)) as temporary:
+    with replacing(run.results_path) as temporary:
         pq.write_table(table, temporary, compression="zstd")
     return rows
 
 
 def read_results(path: Path | str) -> list[ResultRow]:
     """Return the rows of a results.parquet.
+
+    Args:
+        path: of the file.
 
     Raises:
         StoreError: it cannot be read, or lacks a column.

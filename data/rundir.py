@@ -64,7 +64,7 @@ class RunDir:
             StoreError: the folder cannot be made.
         """
         if name is not None:
-            if name in (".", "..") or Path(name).name != name:
+            if name in ("", ".", "..") or Path(name).name != name:
                 raise ConfigError(f"name={name}: expected a plain folder name")
             run = cls(Path(root) / name)
             if not run._make():

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
-
 from pydantic import Field
 
+from kopt.environment import kernelbench_clone
 from kopt.problem import Dtype
 from kopt.section import Section
-
-KERNELBENCH_VARIABLE = "KOPT_KERNELBENCH"
 
 
 class KernelBenchConfig(Section):
     """Where KernelBench is."""
 
-    path: str | None = Field(default_factory=lambda: os.environ.get(KERNELBENCH_VARIABLE) or None)
+    path: str | None = Field(default_factory=kernelbench_clone)
     """A local clone; the environment's KOPT_KERNELBENCH unless set, None where there is none."""
 
 

@@ -135,14 +135,13 @@ def _arity(arguments: ast.arguments, *, bound: int) -> Arity:
 
 def _literal_length(function: ast.FunctionDef) -> int | None:
     """Length of the list that every return of a function spells out, or None."""
-    lengths: set[int | None] = set()
+    lengths: set[int] = set()
     for node in _own_nodes(function):
         if isinstance(node, ast.Return):
-            value = node.value
-            spelt = isinstance(value, ast.List | ast.Tuple) and not any(
-                isinstance(item, ast.Starred) for item in value.elts
-            )
-            lengths.add(len(value.elts) if spelt else None)
+            spelt = node.value.elts if isinstance(node.value, ast.List | ast.Tuple) else None
+            if spelt is None or any(isinstance(item, ast.Starred) for item in spelt):
+                return None
+            lengths.add(len(spelt))
     return lengths.pop() if len(lengths) == 1 else None
 
 

@@ -10,11 +10,12 @@ import re
 from functools import cached_property
 from pathlib import Path
 
-from kopt.data.problems.config import KERNELBENCH_VARIABLE, ProblemsConfig
+from kopt.data.problems.config import ProblemsConfig
 from kopt.data.problems.family import family_of
 from kopt.data.problems.file_source import read_source
 from kopt.data.problems.revision import folder_revision
 from kopt.data.problems.source import SOURCES
+from kopt.environment import KERNELBENCH_VARIABLE
 from kopt.problem import Problem
 
 LEVELS = (1, 2, 3)

@@ -99,9 +99,10 @@ class MemorySink:
         return seq
 
     def put_text(self, text: str) -> str:
-        """Keep a text and return its sha256."""
-        sha256 = text_id(text)
-        self.texts[sha256] = text
+        """Keep a text and return its sha256; what UTF-8 has no form for becomes `?`."""
+        kept = text.encode("utf-8", errors="replace").decode("utf-8")
+        sha256 = text_id(kept)
+        self.texts[sha256] = kept
         return sha256
 
     def get_text(self, sha256: str) -> str:

@@ -7,17 +7,18 @@ seed and the slot alone, so it is the same in whatever order a search asks and h
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
-from kopt.expansion import Expansion
+from kopt.expansion import Expansion, Mode
 from kopt.identity import text_id
 from kopt.search import Search
 from kopt.testing.fakes import correct
 from kopt.verdict import Cheated, CompileFailed, Crashed, Incorrect, TimedOut, Verdict
 
-CORRECT_OF_256 = {"initial": 96, "debug": 64, "optimize": 176}
-"""How often a candidate is correct, by mode: repairs mostly fail, so that there are dead ends."""
+CORRECT_OF_256: dict[Mode, int] = {"initial": 96, "debug": 64, "optimize": 176}
+"""How often a candidate is correct, by mode."""
+HARD_CORRECT_OF_256: dict[Mode, int] = {"initial": 8, "debug": 24, "optimize": 96}
+"""The same on a hard problem, whose tree has dead ends."""
 
 Outcome = Callable[[Expansion, int], Verdict]
 
@@ -32,20 +33,12 @@ def hashed_outcome(expansion: Expansion, index: int) -> Verdict:
 
     Speed-ups run from 0.1 to 6.47 in steps of 0.025.
     """
-    digest = hashlib.sha256(f"outcome {expansion.seed} {index}".encode()).digest()
-    if digest[0] < CORRECT_OF_256[expansion.mode]:
-        return correct(0.1 + 0.025 * digest[1])
-    match digest[2] % 8:
-        case 0:
-            return CompileFailed(stage="build", log="error: expected ';'")
-        case 1:
-            return Crashed(stage="correctness", log="RuntimeError: out of bounds")
-        case 2:
-            return TimedOut(stage="timing", limit_s=60.0)
-        case 3:
-            return Cheated(check="two_clocks", detail="the clocks disagree by 80 %")
-        case _:
-            return Incorrect(check="values:own", detail="expected 1, found 2 at [0]")
+    return _outcome(expansion, index=index, correct_of_256=CORRECT_OF_256)
+
+
+def hard_outcome(expansion: Expansion, index: int) -> Verdict:
+    """Return the verdict of a slot on a hard problem: the same, but few are correct."""
+    return _outcome(expansion, index=index, correct_of_256=HARD_CORRECT_OF_256)
 
 
 def tell_slot(
@@ -95,28 +88,18 @@ def drive(
             return asked
 
 
-def golden_tree(search: Search, *, in_flight: int, num_tells: int = 64) -> dict[str, Any]:
-    """Return what a search asked, and its tree, after so many tells in this world, as JSON values.
-
-    Floats are rounded to 9 digits: the last bits of a logarithm differ between machines.
-    """
-    asked = drive(search, in_flight=in_flight, max_told=num_tells)
-    return {
-        "in_flight": in_flight,
-        "asked": [[e.parent_node, e.mode, e.num_candidates, e.first_child, e.seed] for e in asked],
-        "nodes": [
-            {
-                "node": view.node,
-                "parent": view.parent,
-                "status": view.status,
-                "reward": None if view.reward is None else round(view.reward, 9),
-                "visits": view.visits,
-                "value_sum": round(view.value_sum, 9),
-                "in_flight": view.in_flight,
-                "terminal": view.terminal,
-                "depth": view.depth,
-            }
-            for view in search.nodes()
-        ],
-        "best": search.best(),
-    }
+def _outcome(expansion: Expansion, *, index: int, correct_of_256: Mapping[Mode, int]) -> Verdict:
+    digest = hashlib.sha256(f"outcome {expansion.seed} {index}".encode()).digest()
+    if digest[0] < correct_of_256[expansion.mode]:
+        return correct(0.1 + 0.025 * digest[1])
+    match digest[2] % 8:
+        case 0:
+            return CompileFailed(stage="build", log="error: expected ';'")
+        case 1:
+            return Crashed(stage="correctness", log="RuntimeError: out of bounds")
+        case 2:
+            return TimedOut(stage="timing", limit_s=60.0)
+        case 3:
+            return Cheated(check="two_clocks", detail="the clocks disagree by 80 %")
+        case _:
+            return Incorrect(check="values:own", detail="expected 1, found 2 at [0]")

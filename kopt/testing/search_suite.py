@@ -7,23 +7,27 @@ Subclass it in a test file and fill in `make_search`; pytest collects the rest:
             return create_search(MyConfig(iterations=…, …), rule=RewardRule(), seed=seed)
 """
 
+# ruff: noqa: D102 - the names of the tests are the sentences that they prove
+
 from __future__ import annotations
 
 import json
 import math
 from itertools import permutations
-from random import Random
-from typing import Literal
 
 import pytest
 
-from kopt.expansion import Expansion
 from kopt.identity import derived_seed
 from kopt.search import ROOT, Search
 from kopt.testing.fakes import correct
-from kopt.testing.search_model import candidate_at, drive, hashed_outcome, tell_slot
-
-Step = tuple[Literal["ask", "tell", "cancel", "exhaust"], Expansion, int]
+from kopt.testing.search_model import drive, tell_slot
+from kopt.testing.search_steps import (
+    assert_counts_add_up,
+    grow,
+    random_steps,
+    tell_rest,
+    tell_untold,
+)
 
 
 class SearchSuite:
@@ -68,7 +72,7 @@ class SearchSuite:
         for order in permutations(range(3)):
             search = self.make_search(iterations=30, candidates=2, seed=3)
             grow(search, num_told=12)
-            asked = ask_up_to(search, num_expansions=3)
+            asked = search.ask(3)
             for slot in order:
                 for expansion in asked[slot : slot + 1]:
                     for index in reversed(range(expansion.num_candidates)):
@@ -128,14 +132,14 @@ class SearchSuite:
 
     def test_counts_add_up_at_every_moment(self) -> None:
         search = self.make_search(iterations=20, candidates=2, seed=9)
-        for _ in random_steps(search, seed=9, num_steps=300):
+        for _ in random_steps(search, seed=9, num_steps=300, closes_nodes=True):
             assert_counts_add_up(search)
 
     def test_cancel_takes_back_every_in_flight_count(self) -> None:
         search = self.make_search(iterations=20, candidates=2, seed=10)
         grow(search, num_told=14)
         before = search.nodes()
-        asked = ask_up_to(search, num_expansions=3)
+        asked = search.ask(3)
         assert search.pending() == sum(expansion.num_candidates for expansion in asked) > 0
         for expansion in asked:
             assert search.cancel(expansion.ordinal) == expansion.num_candidates
@@ -253,7 +257,7 @@ class SearchSuite:
         assert restored.pending() == original.pending()
         for search in (original, restored):
             for expansion in asked:
-                finish(search, expansion)
+                tell_untold(search, expansion)
         assert drive(restored, in_flight=2) == drive(original, in_flight=2)
         assert restored.nodes() == original.nodes()
         assert restored.best() == original.best()
@@ -277,8 +281,7 @@ class SearchSuite:
 
     def test_a_journal_of_steps_rebuilds_the_search(self) -> None:
         original = self.make_search(iterations=20, candidates=2, seed=27)
-        steps = random_steps(original, seed=27, num_steps=200)
-        journal = [(kind, expansion, index) for kind, expansion, index in steps]
+        journal = list(random_steps(original, seed=27, num_steps=200, closes_nodes=True))
         rebuilt = self.make_search(iterations=20, candidates=2, seed=27)
         for kind, expansion, index in journal:
             if kind == "ask":

@@ -122,16 +122,18 @@ def _(context: Context, x: Expr, y: Expr) -> Expr:
     return x.minimum(y)
 
 
-@lowers("aten.clamp.default", "aten.clamp.Tensor", "aten.hardtanh.default", "aten.clip.default")
+@lowers("aten.clamp.default", "aten.clamp.Tensor", "aten.clip.default")
 def _(context: Context, x: Expr, low: Any = None, high: Any = None, **named: Any) -> Expr:
-    low = named.get("min", named.get("min_val", low))
-    high = named.get("max", named.get("max_val", high))
-    if low is None and high is None:
-        low, high = -1.0, 1.0  # the defaults of hardtanh; a clamp has at least one of the two
+    low, high = named.get("min", low), named.get("max", high)
     x = floating(context, x)
     if low is not None:
         x = x.maximum(floating(context, low))
     return x if high is None else x.minimum(floating(context, high))
+
+
+@lowers("aten.hardtanh.default")
+def _(context: Context, x: Expr, min_val: float = -1.0, max_val: float = 1.0) -> Expr:
+    return x.maximum(x.lift(min_val)).minimum(x.lift(max_val))
 
 
 @lowers("aten.clamp_min.default", "aten.clamp_min.Tensor")
@@ -222,17 +224,3 @@ def _(context: Context, x: Expr, left: Expr, right: Expr, *, value: float = 1) -
 @lowers("aten.addcdiv.default")
 def _(context: Context, x: Expr, left: Expr, right: Expr, *, value: float = 1) -> Expr:
     return x + left / right * float(value)
-
-
-@lowers(
-    "aten.full_like.default",
-    "aten.full.default",
-    "aten.zeros_like.default",
-    "aten.ones_like.default",
-    "aten.zeros.default",
-    "aten.ones.default",
-    "aten.new_zeros.default",
-    "aten.new_ones.default",
-)
-def _(context: Context, *args: Any, **named: Any) -> Expr:
-    raise Unsupported("a constant tensor is cheap and kept by its owner")

@@ -1,0 +1,1 @@
+"""C++ with OpenMP: one `extern "C"` function for each region, loaded by ctypes."""

@@ -1,0 +1,89 @@
+"""One map of the tensor language as a C++ expression."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from kopt.actors.rewriter.codegen.ir import Const, Map, Unsupported
+
+TYPES = {
+    torch.float32: "float",
+    torch.float64: "double",
+    torch.int64: "int64_t",
+    torch.int32: "int32_t",
+    torch.int16: "int16_t",
+    torch.int8: "int8_t",
+    torch.uint8: "uint8_t",
+    torch.bool: "bool",
+}
+"""C++ types by dtype; half precision is left to torch on a CPU."""
+
+INFIX = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "and": "&",
+    "or": "|",
+}
+PLAIN = frozenset({"neg", "not", "where", "cast", "max", "min", *INFIX})
+"""Ops that need no function of their own (or only the always present k_max, k_min)."""
+
+
+def c_type(dtype: torch.dtype) -> str:
+    """Return the C++ type.
+
+    Raises:
+        Unsupported: the dtype is not computed on a CPU here.
+    """
+    if dtype not in TYPES:
+        raise Unsupported(f"{dtype} on a CPU")
+    return TYPES[dtype]
+
+
+def literal(const: Const) -> str:
+    """Return a number as C++."""
+    kind = c_type(const.dtype)
+    number = const.number
+    if kind == "bool":
+        return "true" if number else "false"
+    if kind in ("float", "double"):
+        number = float(number)
+        if math.isnan(number):
+            return f"({kind})NAN"
+        if math.isinf(number):
+            return f"({kind}){'-' if number < 0 else ''}INFINITY"
+        # Round here as torch rounds a Python number: to float32 once.
+        if kind == "float":
+            number = float(torch.tensor(number, dtype=torch.float32))
+            if math.isinf(number):
+                return f"(float){'-' if number < 0 else ''}INFINITY"
+            return f"{number!r}f"
+        return repr(number)
+    return f"({kind}){int(number)}LL"
+
+
+def expression(value: Map, args: list[str]) -> str:
+    """Return the C++ expression of a map, given those of its arguments."""
+    op, kind = value.op, c_type(value.dtype)
+    if op == "cast":
+        return f"({args[0]} != 0)" if kind == "bool" else f"({kind}){args[0]}"
+    if op == "neg":
+        return f"-{args[0]}"
+    if op == "not":
+        return f"!{args[0]}"
+    if op == "where":
+        return f"{args[0]} ? {args[1]} : {args[2]}"
+    if op in INFIX:
+        return f"{args[0]} {INFIX[op]} {args[1]}"
+    if op == "sign":
+        raise Unsupported(op)
+    return f"k_{op}({', '.join(args)})"

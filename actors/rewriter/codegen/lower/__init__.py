@@ -1,0 +1,15 @@
+"""ATen to formulas: `lower` writes one node; importing this package fills the table."""
+
+from __future__ import annotations
+
+from kopt.actors.rewriter.codegen.lower import (
+    activations,
+    losses,
+    norms,
+    pointwise,
+    reductions,
+    views,
+)
+from kopt.actors.rewriter.codegen.lower.nodes import lower
+
+__all__ = ["activations", "losses", "lower", "norms", "pointwise", "reductions", "views"]

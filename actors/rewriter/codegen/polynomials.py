@@ -1,0 +1,65 @@
+"""Coefficients of the elementary functions, shared by the C++ and the Triton printer.
+
+Minimax fits by iterated reweighted least squares in float64; coefficients from the constant term
+up. The relative error of each result is given in brackets, before float32 rounding.
+"""
+
+from __future__ import annotations
+
+EXP_TAIL = (0.50000001, 0.166665129, 0.0416661873, 0.00836959841, 0.00139517172)
+"""exp(r) = 1 + r + r² · P(r) for |r| ≤ ln(2)/2 [3e-9]."""
+EXP_TAIL_FAST = (0.49999112, 0.166664502, 0.0419029687, 0.00837534422)
+"""The same one degree lower [1e-7]."""
+LOG_TAIL = (
+    0.333333317,
+    -0.250008211,
+    0.200012267,
+    -0.166233565,
+    0.142017625,
+    -0.131601951,
+    0.127615503,
+    -0.0763442984,
+)
+"""log(1+f) = f - f²/2 + f³ · P(f) for √½ ≤ 1+f ≤ √2 [6e-9]."""
+LOG_TAIL_FAST = (
+    0.333339108,
+    -0.25001337,
+    0.199630623,
+    -0.16577586,
+    0.14914787,
+    -0.142674763,
+    0.0870035995,
+)
+"""The same one degree lower [3e-8]."""
+ERF_NEAR = (
+    0.128379166,
+    -0.376126271,
+    0.112836002,
+    -0.0268544446,
+    0.00518953534,
+    -0.000802084128,
+    0.0000788911953,
+)
+"""erf(x) = x + x · P(x²) for |x| ≤ 1 [1e-9]."""
+ERF_FAR = (
+    -1.12863708,
+    -0.635198034,
+    -0.106159049,
+    0.023694566,
+    -0.00361034196,
+    0.000314858115,
+    -0.0000104331146,
+)
+"""erf(x) = 1 - exp(x · P(x)) for 1 ≤ x ≤ 4 [1e-9]."""
+LOG2_E = 1.44269504
+LN2_HIGH = 0.693359375
+"""Leading bits of ln 2: its products with whole numbers up to 2^13 are exact in float32."""
+LN2_LOW = -0.000212194440
+
+
+def horner(coefficients: tuple[float, ...], x: str, *, suffix: str = "") -> str:
+    """Return the polynomial in x as an expression, `suffix` after each number ("f" for C++)."""
+    text = f"{coefficients[-1]!r}{suffix}"
+    for number in reversed(coefficients[:-1]):
+        text = f"({text} * {x} + {number!r}{suffix})"
+    return text

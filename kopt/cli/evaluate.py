@@ -1,0 +1,156 @@
+"""`kopt eval`: the verdict on one candidate file, in this process and its children, without Ray."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from kopt.candidate import LANGUAGES, Candidate
+from kopt.cli.arguments import command_parser, parse
+from kopt.cli.compose import compose_config
+from kopt.cli.language import guess_language
+from kopt.cli.output import reserved_stdout, write_json
+from kopt.config import RunConfig
+from kopt.data.problems import check_contracts, resolve
+from kopt.data.problems.file_source import read_source
+from kopt.environment import cache_dir
+from kopt.errors import ConfigError, ProblemError
+from kopt.evaluation import Check, Evaluation, to_json
+from kopt.problem import Problem
+from kopt.verdict import Correct
+
+DONE, BAD_CONFIG, NOT_CORRECT = 0, 2, 3
+
+EPILOG = """\
+examples:
+  kopt eval builtin/softmax candidate.py
+  kopt eval my/problem.py my/candidate.py --json device=cpu evaluate=tf32
+exit codes: 0 correct (fast or slow), 3 any other verdict, 2 bad usage or a broken problem"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Judge one candidate; 0 correct, 3 not.
+
+    Raises:
+        ConfigError: a file, problem, device or override cannot be used.
+    """
+    parser = command_parser("eval", description="Judge one candidate file.", epilog=EPILOG)
+    parser.add_argument("problem", metavar="PROBLEM", help="a name (set/id) or a file")
+    parser.add_argument("candidate", metavar="CANDIDATE", help="a file that defines ModelNew")
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="Hydra overrides")
+    parser.add_argument(
+        "--language", choices=LANGUAGES, help="of its kernels; told from the source by default"
+    )
+    options = parse(parser, arguments)
+    if options is None:
+        return DONE
+    config = compose_config(options.overrides)
+    problems = resolve([options.problem], config.problems)
+    if len(problems) > 1:
+        raise ConfigError(f"{options.problem!r} names {len(problems)} problems; eval takes one")
+    check_contracts(problems)
+    source = read_source(Path(options.candidate))
+    candidate = Candidate(
+        source=source, language=options.language or guess_language(source), programmer="file"
+    )
+    try:
+        if not options.json:
+            evaluation = judge(problems[0], candidate, config=config)
+            sys.stdout.write(evaluation_text(evaluation))
+        else:
+            with reserved_stdout() as out:
+                evaluation = judge(problems[0], candidate, config=config)
+                write_json(out, to_json(evaluation))
+    except ProblemError as error:
+        raise ConfigError(str(error)) from error
+    return DONE if isinstance(evaluation.verdict, Correct) else NOT_CORRECT
+
+
+def judge(problem: Problem, candidate: Candidate, *, config: RunConfig) -> Evaluation:
+    """Build, verify and time one candidate on this machine's first device.
+
+    Raises:
+        ProblemError: the reference breaks its contract or cannot run here.
+        ConfigError: the device asked for is not here.
+    """
+    from kopt.actors.builder import Builder
+    from kopt.actors.device_worker import DeviceWorker
+
+    device = _device(config)
+    evaluate = config.evaluate
+    if evaluate.secret is None:
+        evaluate = evaluate.model_copy(update={"secret": secrets.randbits(63)})
+    cache = str(cache_dir())
+    built = Builder(evaluate, device, cache).build(problem, candidate)
+    if built.failed is not None:
+        failed: Evaluation = built.failed
+        return failed
+    worker = DeviceWorker(evaluate, device, 0, cache)
+    try:
+        evaluation: Evaluation = worker.evaluate(problem, candidate, built)
+    finally:
+        worker.close()
+    return evaluation
+
+
+def evaluation_text(evaluation: Evaluation) -> str:
+    """Return an evaluation for a person: the verdict, what was checked, the times."""
+    record = to_json(evaluation)
+    lines = [f"{record['kind']}: {record['reason']}"]
+    if record["log"]:
+        lines += [f"  | {line}" for line in record["log"].splitlines()]
+    lines.append("")
+    lines += [_check_line("gate", gate) for gate in evaluation.gates]
+    lines += [_check_line("check", check) for check in evaluation.checks]
+    if record["error"] is not None:
+        error = record["error"]
+        lines.append(
+            f"error against float64: max {_number(error['max_abs'])}, "
+            f"relative norm {_number(error['rel_norm'])}, rho {_number(error['rho'])}"
+        )
+    if record["time_us"] is not None:
+        lines.append("")
+        lines += [
+            f"{name:<14} {value:12,.2f} us"
+            for name, value in (
+                ("candidate", record["time_us"]),
+                ("eager", record["eager_us"]),
+                ("compile", record["compile_us"]),
+                ("max_autotune", record["max_autotune_us"]),
+                ("speed of light", record["sol_us"]),
+            )
+            if value is not None
+        ]
+    stages = ", ".join(f"{name} {seconds:.2f}" for name, seconds in evaluation.timeline_s.items())
+    lines.append("")
+    lines.append(
+        f"{record['language']} on {record['device']}, ladder {record['ladder']}, "
+        f"sandbox {record['sandbox']}" + (f"; seconds: {stages}" if stages else "")
+    )
+    if record["degenerate"]:
+        lines.append("the problem is degenerate: a speed-up on it means little")
+    return "\n".join(lines) + "\n"
+
+
+def _device(config: RunConfig) -> Literal["cpu", "cuda"]:
+    if config.device == "cpu":
+        return "cpu"
+    import torch
+
+    if torch.cuda.is_available():
+        return "cuda"
+    if config.device == "cuda":
+        raise ConfigError("device=cuda: torch sees no GPU; use device=cpu, or see `kopt doctor`")
+    return "cpu"
+
+
+def _check_line(what: str, check: Check) -> str:
+    mark = "ok  " if check.passed else "FAIL"
+    return f"{mark} {what:<5} {check.name}" + (f": {check.detail}" if check.detail else "")
+
+
+def _number(value: Any) -> str:  # noqa: ANN401 - a number or null of the JSON form
+    return "-" if value is None else f"{value:.3g}"

@@ -1,0 +1,113 @@
+"""`kopt resume`: go on with an interrupted run, from its own folder alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, TextIO
+
+from kopt.cli.arguments import command_parser, parse
+from kopt.cli.output import reserved_stdout
+from kopt.config import RunConfig, load
+from kopt.data.rundir import RunDir
+from kopt.errors import ConfigError
+from kopt.problem import Problem
+
+DONE = 0
+
+CHANGEABLE = ("cluster", "limits", "max_in_flight", "keep_best")
+"""What a resumed run may change: nothing of it decides what the trees become."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Go on with a run; exit codes are those of `kopt run`.
+
+    Raises:
+        ConfigError: the folder is no run, or an override would change what the run is.
+        StoreError: the run folder cannot be used, or another driver has it.
+    """
+    parser = command_parser(
+        "resume",
+        description="Go on with a run that was interrupted. What is journalled is not done again.",
+        epilog=f"keys that may be changed: {', '.join(CHANGEABLE)} (such as limits.wall_s=600)",
+    )
+    parser.add_argument("run", metavar="RUN", help="a run folder, such as runs/first")
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="Hydra overrides")
+    options = parse(parser, arguments)
+    if options is None:
+        return DONE
+    run = RunDir.open(options.run)
+    config = resumed_config(run, options.overrides)
+    problems = kept_problems(run, config)
+    if not options.json:
+        return _resume(config, problems, run=run, out=None)
+    with reserved_stdout() as out:
+        return _resume(config, problems, run=run, out=out)
+
+
+def resumed_config(run: RunDir, overrides: Sequence[str]) -> RunConfig:
+    """Return the run's own configuration with the overrides applied.
+
+    Raises:
+        ConfigError: an override cannot be read, or its key is none of CHANGEABLE.
+        StoreError: the manifest is missing or damaged.
+    """
+    plain: dict[str, Any] = run.read_manifest()["config"]
+    for text in overrides:
+        _apply(plain, text)
+    return load(plain)
+
+
+def kept_problems(run: RunDir, config: RunConfig) -> list[Problem]:
+    """Return the problems as they were when the run began, in the order it asked for them.
+
+    Raises:
+        StoreError: one of them is damaged.
+        ConfigError: there are none.
+    """
+    found = [run.problem(path.stem) for path in sorted(run.problems_folder.glob("*.json"))]
+    if not found:
+        raise ConfigError(f"{run.path}: no problems in it; the run never began, start it anew")
+    return sorted(found, key=lambda problem: _place(problem.name, config.problem))
+
+
+def _place(name: str, patterns: Sequence[str]) -> tuple[int, list[tuple[int, str]]]:
+    """Sort key: the pattern that asked for it, then its name with numbers as numbers."""
+    asked = [
+        number
+        for number, pattern in enumerate(patterns)
+        if fnmatchcase(name, pattern) or fnmatchcase(f"{name}.py", Path(pattern).name)
+    ]
+    parts = re.split(r"(\d+)", name)
+    return min(asked, default=len(patterns)), [
+        (int(part), "") if part.isdigit() else (-1, part) for part in parts
+    ]
+
+
+def _apply(plain: dict[str, Any], text: str) -> None:
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    from kopt.cli.compose import hydra_errors
+
+    with hydra_errors():
+        override = OverridesParser.create().parse_override(text)
+    path = override.key_or_group.split(".")
+    if path[0] not in CHANGEABLE or override.is_delete() or override.is_sweep_override():
+        raise ConfigError(
+            f"override {text!r}: a resumed run may change {', '.join(CHANGEABLE)} only; "
+            "for anything else start a new run"
+        )
+    inner = plain
+    for part in path[:-1]:
+        inner = inner.setdefault(part, {})
+    inner[path[-1]] = override.value()
+
+
+def _resume(
+    config: RunConfig, problems: Sequence[Problem], *, run: RunDir, out: TextIO | None
+) -> int:
+    from kopt.cli.session import run_session
+
+    return run_session(config, problems, run=run, out=out)

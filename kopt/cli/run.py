@@ -1,0 +1,91 @@
+"""`kopt run`: one fleet, from overrides to a run folder; `-m` sweeps, `--plan` only tells."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from kopt.cli.arguments import command_parser, parse
+from kopt.cli.compose import compose_config
+from kopt.cli.output import reserved_stdout, write_json
+from kopt.config import RunConfig
+from kopt.data.problems import check_contracts, resolve
+from kopt.problem import Problem
+
+DONE = 0
+
+EPILOG = """\
+examples:
+  kopt run                                       five built-in problems
+  kopt run problem=builtin/softmax seed=[0,1,2]
+  kopt run problem='builtin/*' limits.wall_s=600 name=first
+  kopt run problem=my/problem.py search=best_of_n search.iterations=10 search.candidates=4
+  kopt run -m search=mcts,best_of_n problem=builtin/layer_norm
+  kopt run experiment=quickstart --json
+conf/README.md lists the config groups and keys. Results: runs/NAME/ (results.parquet, best/)."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one fleet, or several with -m.
+
+    Raises:
+        ConfigError: an override, a problem or a file cannot be used.
+        StoreError: the run folder cannot be written.
+    """
+    parser = command_parser(
+        "run",
+        description="Search problems for faster programs that compute the same.",
+        epilog=EPILOG,
+    )
+    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="Hydra overrides")
+    parser.add_argument("--plan", action="store_true", help="say what would run, and stop")
+    parser.add_argument(
+        "-m", "--multirun", action="store_true", help="a run for each combination of key=a,b"
+    )
+    options = parse(parser, arguments)
+    if options is None:
+        return DONE
+    if options.multirun:
+        from kopt.cli.sweep import sweep
+
+        return sweep(options.overrides, plan=options.plan, as_json=options.json)
+    config = compose_config(options.overrides)
+    return run_config(config, plan=options.plan, as_json=options.json)
+
+
+def run_config(config: RunConfig, *, plan: bool, as_json: bool) -> int:
+    """Plan or run one validated configuration; return its exit code.
+
+    Raises:
+        ConfigError: a problem cannot be found or breaks its contract.
+        StoreError: the run folder cannot be written.
+    """
+    problems = resolve(config.problem, config.problems)
+    check_contracts(problems)
+    if plan:
+        _print_plan(config, problems, as_json=as_json)
+        return DONE
+    if not as_json:
+        return _run(config, problems, out=None)
+    with reserved_stdout() as out:
+        return _run(config, problems, out=out)
+
+
+def _print_plan(config: RunConfig, problems: Sequence[Problem], *, as_json: bool) -> None:
+    from kopt.cli.plan import plan_json, plan_rows, plan_text
+
+    rows = plan_rows(config, problems)
+    if as_json:
+        write_json(sys.stdout, plan_json(config, rows))
+    else:
+        sys.stdout.write(plan_text(config, rows))
+
+
+def _run(config: RunConfig, problems: Sequence[Problem], *, out: TextIO | None) -> int:
+    from kopt.cli.fleet import SystemClock
+    from kopt.cli.session import run_session
+    from kopt.data.rundir import RunDir
+
+    run = RunDir.create(config.out, config.name, clock=SystemClock())
+    return run_session(config, problems, run=run, out=out)

@@ -1,0 +1,130 @@
+"""The closing table of a run, and its JSON: what was found for each problem, and where it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from kopt.data.best import best_folders, rank_candidates
+from kopt.data.fold import RunState
+from kopt.data.results import ResultRow, result_rows
+from kopt.data.rundir import RunDir
+from kopt.evaluation import EvalJson
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemSummary:
+    """What a run found for one problem, over all its searches."""
+
+    problem: str
+    """The problem's name."""
+    outcome: str
+    """Of its best search; `failed` where every search failed without a correct candidate."""
+    best: EvalJson | None
+    candidates: int
+    why: str
+    """What kept it from being optimized, in a word or a line; empty where it is."""
+    path: Path | None
+    """The fastest candidate's file."""
+
+
+def summarize(run: RunDir, state: RunState) -> list[ProblemSummary]:
+    """Return a summary for each problem, in the order their searches started."""
+    ranked, folders = rank_candidates(state), best_folders(run, state)
+    rows: dict[str, list[ResultRow]] = {}
+    for row in result_rows(state):
+        rows.setdefault(row["problem"], []).append(row)
+    failed = {
+        search.started.problem: search.ended.reason
+        for search in state.searches.values()
+        if search.ended is not None and search.ended.failed
+    }
+    return [
+        _summary(
+            of_problem,
+            best=ranked[problem][0].evaluation if ranked.get(problem) else None,
+            path=folders[problem] / "rank1.py",
+            failure=failed.get(problem),
+        )
+        for problem, of_problem in rows.items()
+    ]
+
+
+def print_summary(console: Console, run: RunDir, summaries: Sequence[ProblemSummary]) -> None:
+    """Print the closing table, the best files, and where the run lies."""
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for name in ("problem", "outcome"):
+        table.add_column(name, no_wrap=True)
+    for name in ("speedup", "time", "eager", "compile"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("candidates", justify="right")
+    for summary in summaries:
+        best = summary.best
+        table.add_row(
+            summary.problem,
+            summary.outcome,
+            "-" if best is None else _speedup(best),
+            _us(best["time_us"] if best else None),
+            _us(best["eager_us"] if best else None),
+            _us(best["compile_us"] if best else None),
+            str(summary.candidates),
+        )
+    console.print(table)
+    for summary in summaries:
+        if summary.why:
+            console.print(f"{summary.problem}: {summary.why}", markup=False, soft_wrap=True)
+    console.print("", markup=False)
+    for summary in summaries:
+        if summary.path is not None:
+            console.print(f"{summary.problem}: {summary.path}", markup=False, soft_wrap=True)
+    console.print(f"run folder: {run.path}", markup=False, soft_wrap=True)
+
+
+def summary_json(
+    run: RunDir, state: RunState, summaries: Sequence[ProblemSummary]
+) -> dict[str, Any]:
+    """Return what `kopt run --json` prints: the rows of results.parquet, and the best files."""
+    return {
+        "run": run.name,
+        "path": str(run.path),
+        "ended": state.ended is not None,
+        "failed": sum(
+            search.ended is not None and search.ended.failed for search in state.searches.values()
+        ),
+        "results": [dict(row) for row in result_rows(state)],
+        "best": {s.problem: str(s.path) for s in summaries if s.path is not None},
+    }
+
+
+def _summary(
+    rows: Sequence[ResultRow], *, best: EvalJson | None, path: Path, failure: str | None
+) -> ProblemSummary:
+    leading = max(rows, key=lambda row: row["speedup"] or 0.0)
+    outcome: str = leading["outcome"]
+    why = "" if outcome == "optimized" else (leading["root_cause"] or "")
+    if failure is not None:
+        outcome, why = ("failed", failure) if best is None else (outcome, failure)
+    elif best is not None:
+        why = ""
+    return ProblemSummary(
+        problem=rows[0]["problem_name"],
+        outcome=outcome,
+        best=best,
+        candidates=sum(row["candidates"] for row in rows),
+        why=why,
+        path=path if best is not None and path.is_file() else None,
+    )
+
+
+def _speedup(best: EvalJson) -> str:
+    low, high = best["speedup_ci"] or (0.0, 0.0)
+    return f"{best['speedup'] or 0.0:.2f}x [{low:.2f}, {high:.2f}] over {best['baseline']}"
+
+
+def _us(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.1f} us"
