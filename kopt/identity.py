@@ -31,12 +31,12 @@ def content_id(domain: str, version: int, fields: Mapping[str, object]) -> str:
         64 lower-case hex digits, equal on every machine.
     """
     text = canonical_json({"domain": domain, "version": version, "fields": dict(fields)})
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def text_id(text: str) -> str:
     """Return the sha256 (64 hex digits) of a text's UTF-8 bytes; names artefacts."""
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def derived_seed(*parts: object) -> int:
@@ -45,5 +45,6 @@ def derived_seed(*parts: object) -> int:
     A node samples by (run seed, node), never by draw order, so that answers that arrive in
     another order do not change what it samples.
     """
-    digest = hashlib.sha256(canonical_json([str(part) for part in parts]).encode("utf-8")).digest()
+    text = canonical_json([str(part) for part in parts])
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") >> 1

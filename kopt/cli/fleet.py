@@ -6,13 +6,11 @@ The only place where actors and driver meet. Loads ray and torch; the command im
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from kopt.actors.cluster import Cluster, open_cluster
@@ -22,7 +20,7 @@ from kopt.config import RunConfig, to_plain
 from kopt.data.best import write_best
 from kopt.data.fold import RunState, fold, verdict_cache
 from kopt.data.journal import Journal, read_events
-from kopt.data.manifest import make_manifest
+from kopt.data.manifest import make_manifest, resumed
 from kopt.data.results import write_results
 from kopt.data.rundir import RunDir
 from kopt.driver.limits import Limits
@@ -30,6 +28,7 @@ from kopt.driver.loop import Driver, Pace
 from kopt.driver.replay import resumed_task
 from kopt.driver.task import SearchSpec, SearchTask
 from kopt.driver.verdicts import SharedVerdicts
+from kopt.environment import cache_dir
 from kopt.evaluation import from_json
 from kopt.events import EventBody
 from kopt.ports import EventSink, Target
@@ -167,6 +166,8 @@ def _drive(
     secret = config.evaluate.secret
     if secret is None:
         secret = secrets.randbits(63)
+    manifest = run_dir.read_manifest() if run_dir.manifest_path.exists() else None
+    _write_manifest(run_dir, config, secret=secret, earlier=manifest)
     logs = run_dir.path / "logs"
     logs.mkdir(exist_ok=True)
     with open_cluster(config.cluster, device=config.device, log_dir=logs) as cluster:
@@ -192,7 +193,13 @@ def _drive(
             target = await evaluator.target()
             if on_target is not None:
                 on_target(target)
-            _write_manifest(run_dir, config, target=target, cluster=cluster, secret=secret)
+            device = {
+                "kind": target.device,
+                "name": target.name,
+                "arch": target.arch,
+                "count": cluster.devices,
+            }
+            _write_manifest(run_dir, config, secret=secret, earlier=manifest, device=device)
             known = {key: from_json(record) for key, record in verdict_cache(earlier).items()}
             driver = Driver(
                 tasks,
@@ -221,28 +228,21 @@ def in_flight(cluster: Cluster) -> int:
     return 2 * cluster.devices + cluster.build_workers
 
 
-def cache_dir() -> Path:
-    """Return where builds and baselines are cached: KOPT_CACHE_DIR, or ~/.cache/kopt."""
-    configured = os.environ.get("KOPT_CACHE_DIR")
-    return Path(configured) if configured else Path.home() / ".cache" / "kopt"
-
-
 def _write_manifest(
-    run_dir: RunDir, config: RunConfig, *, target: Target, cluster: Cluster, secret: int
+    run_dir: RunDir,
+    config: RunConfig,
+    *,
+    secret: int,
+    earlier: dict[str, Any] | None,
+    device: dict[str, Any] | None = None,
 ) -> None:
-    device = {
-        "kind": target.device,
-        "name": target.name,
-        "arch": target.arch,
-        "count": cluster.devices,
-    }
-    run_dir.write_manifest(
-        make_manifest(
-            to_plain(config),
-            name=run_dir.name,
-            created_ns=time.time_ns(),
-            argv=sys.argv,
-            device=device,
-            secret=secret,
-        )
+    """Write what is known so far: the device comes once the cluster is up."""
+    manifest = make_manifest(
+        to_plain(config),
+        name=run_dir.name,
+        created_ns=time.time_ns(),
+        argv=sys.argv,
+        device=device,
+        secret=secret,
     )
+    run_dir.write_manifest(manifest if earlier is None else resumed(earlier, manifest))

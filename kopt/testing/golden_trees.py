@@ -16,7 +16,7 @@ NUM_TELLS = 64
 SEED = 0
 CASES: dict[str, tuple[SearchConfig, Outcome, int]] = {
     "mcts": (MctsConfig(iterations=100), hashed_outcome, 1),
-    "mcts_hard": (MctsConfig(iterations=100), hard_outcome, 1),
+    "mcts_hard": (MctsConfig(iterations=100, candidates=3), hard_outcome, 1),
     "mcts_parallel": (MctsConfig(iterations=100), hashed_outcome, 4),
     "best_of_n": (BestOfNConfig(iterations=100), hashed_outcome, 4),
 }

@@ -17,10 +17,14 @@ if os.uname().machine != "x86_64":
 
 def _load(source, name, num_pointers):
     """Build C++ (or take it from KOPT_BUILD_DIR if it was built before) and return its function."""
-    key = hashlib.sha256("\\0".join([source, *_CXX_FLAGS]).encode()).hexdigest()
+    with open("/proc/cpuinfo") as file:  # -march=native: another CPU needs another build
+        cpu = next((line for line in file if line.startswith(("flags", "Features"))), "")
+    key = hashlib.sha256("\\0".join([source, *_CXX_FLAGS, cpu]).encode()).hexdigest()
     folder = os.environ.get("KOPT_BUILD_DIR") or os.path.join(
         tempfile.gettempdir(), f"kopt-build-{os.getuid()}")
     os.makedirs(folder, mode=0o700, exist_ok=True)
+    if os.stat(folder).st_uid != os.getuid():
+        raise RuntimeError(f"{folder} belongs to another user; set KOPT_BUILD_DIR")
     library = os.path.join(folder, key + ".so")
     if not os.path.exists(library):
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
