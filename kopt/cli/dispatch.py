@@ -1,7 +1,6 @@
 """From the command line to a command, and from whatever it raises to an exit code.
 
-0 done · 1 a search failed, a replay differs or the machinery broke · 2 bad configuration or usage
-· 3 `eval`: not correct · 130 interrupted. User errors are one line each, without a traceback.
+User errors are one line each, without a traceback.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from kopt.cli.exit_codes import BAD_CONFIG, DONE, FAILED, INTERRUPTED
 from kopt.errors import ConfigError, KoptError, StoreError
 from kopt.version import __version__
-
-DONE, FAILED, BAD_CONFIG, NOT_CORRECT, INTERRUPTED = 0, 1, 2, 3, 130
 
 COMMANDS: dict[str, str] = {
     "run": "search problems: one fleet, from configuration to files that a person can use",

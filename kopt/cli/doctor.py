@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from kopt.cli.arguments import command_parser, parse
+from kopt.cli.exit_codes import DONE, FAILED
 from kopt.cli.output import write_json
 from kopt.cli.probe import Probe
 from kopt.cli.probe_host import host_probes
@@ -15,8 +16,6 @@ from kopt.cli.probe_software import software_probes
 from kopt.data.problems import open_sources
 from kopt.data.problems.config import ProblemsConfig
 from kopt.environment import cache_dir
-
-DONE, FAILED = 0, 1
 
 
 def main(arguments: Sequence[str]) -> int:

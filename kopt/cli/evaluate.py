@@ -11,6 +11,7 @@ from typing import Any, Literal
 from kopt.candidate import LANGUAGES, Candidate
 from kopt.cli.arguments import command_parser, parse
 from kopt.cli.compose import compose_config
+from kopt.cli.exit_codes import DONE, NOT_CORRECT
 from kopt.cli.language import guess_language
 from kopt.cli.output import reserved_stdout, write_json
 from kopt.config import RunConfig
@@ -21,8 +22,6 @@ from kopt.errors import ConfigError, ProblemError
 from kopt.evaluation import Check, Evaluation, to_json
 from kopt.problem import Problem
 from kopt.verdict import Correct
-
-DONE, BAD_CONFIG, NOT_CORRECT = 0, 2, 3
 
 EPILOG = """\
 examples:

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from kopt.cli.arguments import command_parser, parse
+from kopt.cli.exit_codes import DONE, FAILED
 from kopt.cli.output import write_json
 from kopt.data.problems import contract_errors, open_sources, resolve
 from kopt.data.problems.config import KernelBenchConfig, ProblemsConfig
 from kopt.problem import Problem
-
-DONE = 0
-BROKEN = 1
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -41,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
         write_json(sys.stdout, {"problems": rows, "missing": absent})
     else:
         sys.stdout.write(_table(rows, absent))
-    return BROKEN if any(row["errors"] for row in rows) else DONE
+    return FAILED if any(row["errors"] for row in rows) else DONE
 
 
 def _find(patterns: list[str], config: ProblemsConfig) -> tuple[list[Problem], dict[str, str]]:

@@ -118,16 +118,20 @@ class Progress:
                 _best_text(standing.best.get(problem)),
             )
         total = standing.told + standing.left
-        head = Text(
+        lanes = Text(
             f"{standing.told} candidates done, {standing.writing} being written, "
-            f"{standing.judging} being judged; {standing.ended} of {standing.num_searches} "
-            f"searches ended; {duration(elapsed_s)} gone"
+            f"{standing.judging} being judged"
+        )
+        times = Text(
+            f"{standing.ended} of {standing.num_searches} searches ended; "
+            f"{duration(elapsed_s)} gone"
             + ("" if left_s is None else f", at most {duration(left_s)} left")
         )
-        bar = ProgressBar(total=max(1, total), completed=standing.told, width=60)
+        bar = Table.grid()  # a bar alone would not end its line
+        bar.add_row(ProgressBar(total=max(1, total), completed=standing.told, width=60))
         hidden = len(rows) - MAX_ROWS
         more = [Text(f"… and {hidden} more problems")] if hidden > 0 else []
-        return Group(Text(self._device), bar, head, table, *more)
+        return Group(Text(self._device), bar, lanes, times, table, *more)
 
 
 def end_line(search: str, standing: SearchStanding, best: Best | None) -> str:

@@ -6,14 +6,13 @@ import sys
 from collections.abc import Sequence
 
 from kopt.cli.arguments import command_parser, parse
+from kopt.cli.exit_codes import DONE, FAILED
 from kopt.cli.output import write_json
 from kopt.data.fold import fold
 from kopt.data.journal_files import read_events
 from kopt.data.rundir import RunDir
 from kopt.driver.replay import Replayed, replay
 from kopt.errors import StoreError
-
-DONE, FAILED = 0, 1
 
 
 def main(arguments: Sequence[str]) -> int:

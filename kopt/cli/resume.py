@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kopt.cli.arguments import command_parser, parse
+from kopt.cli.exit_codes import DONE
 from kopt.cli.output import reserved_stdout
 from kopt.config import RunConfig, load
 from kopt.data.rundir import RunDir
 from kopt.errors import ConfigError
 from kopt.problem import Problem
-
-DONE = 0
 
 CHANGEABLE = ("cluster", "limits", "max_in_flight", "keep_best")
 """What a resumed run may change: nothing of it decides what the trees become."""
@@ -75,15 +74,17 @@ def kept_problems(run: RunDir, config: RunConfig) -> list[Problem]:
 
 def _place(name: str, patterns: Sequence[str]) -> tuple[int, list[tuple[int, str]]]:
     """Sort key: the pattern that asked for it, then its name with numbers as numbers."""
-    asked = [
-        number
-        for number, pattern in enumerate(patterns)
-        if fnmatchcase(name, pattern) or fnmatchcase(f"{name}.py", Path(pattern).name)
-    ]
+    asked = [number for number, pattern in enumerate(patterns) if _asks_for(pattern, name)]
     parts = re.split(r"(\d+)", name)
     return min(asked, default=len(patterns)), [
         (int(part), "") if part.isdigit() else (-1, part) for part in parts
     ]
+
+
+def _asks_for(pattern: str, name: str) -> bool:
+    if pattern.endswith(".py"):
+        return fnmatchcase(f"{name}.py", Path(pattern).name)
+    return fnmatchcase(name, pattern)
 
 
 def _apply(plain: dict[str, Any], text: str) -> None:

@@ -8,12 +8,11 @@ from typing import TextIO
 
 from kopt.cli.arguments import command_parser, parse
 from kopt.cli.compose import compose_config
+from kopt.cli.exit_codes import DONE
 from kopt.cli.output import reserved_stdout, write_json
 from kopt.config import RunConfig
 from kopt.data.problems import check_contracts, resolve
 from kopt.problem import Problem
-
-DONE = 0
 
 EPILOG = """\
 examples:

@@ -11,16 +11,15 @@ from typing import TextIO
 
 from rich.console import Console
 
+from kopt.cli.exit_codes import DONE, FAILED, INTERRUPTED
 from kopt.cli.fleet import run_fleet
 from kopt.cli.output import write_json
 from kopt.cli.progress import Progress
-from kopt.cli.summary import print_summary, summarize, summary_json
+from kopt.cli.summary import summarize, summary_json, summary_text
 from kopt.config import RunConfig
-from kopt.data.journal_files import read_events
+from kopt.data.journal_files import JOURNAL_FOLDER, read_events
 from kopt.data.rundir import RunDir
 from kopt.problem import Problem
-
-DONE, FAILED, INTERRUPTED = 0, 1, 130
 
 
 def run_session(
@@ -46,7 +45,8 @@ def run_session(
         soft_wrap=True,
     )
     progress = Progress(searches=searches, budget=config.search.budget, console=words)
-    progress.begin((record.search, record.body) for record in read_events(run.path))
+    if (run.path / JOURNAL_FOLDER).is_dir():
+        progress.begin((record.search, record.body) for record in read_events(run.path))
     try:
         with _termination_interrupts(), progress:
             result = run_fleet(
@@ -63,7 +63,7 @@ def run_session(
     if out is not None:
         write_json(out, summary_json(run, result.state, summaries))
     else:
-        print_summary(Console(highlight=False), run, summaries)
+        sys.stdout.write(summary_text(run, summaries))
     return FAILED if result.failed else DONE
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from kopt.data.best import best_folders, rank_candidates
 from kopt.data.fold import RunState
 from kopt.data.results import ResultRow, result_rows
 from kopt.data.rundir import RunDir
 from kopt.evaluation import EvalJson
+
+LEFT_COLUMNS = 3
+"""Columns of words; the others are numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,34 +55,25 @@ def summarize(run: RunDir, state: RunState) -> list[ProblemSummary]:
     ]
 
 
-def print_summary(console: Console, run: RunDir, summaries: Sequence[ProblemSummary]) -> None:
-    """Print the closing table, the best files, and where the run lies."""
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for name in ("problem", "outcome"):
-        table.add_column(name, no_wrap=True)
-    for name in ("speedup", "time", "eager", "compile"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("candidates", justify="right")
-    for summary in summaries:
-        best = summary.best
-        table.add_row(
-            summary.problem,
-            summary.outcome,
-            "-" if best is None else _speedup(best),
-            _us(best["time_us"] if best else None),
-            _us(best["eager_us"] if best else None),
-            _us(best["compile_us"] if best else None),
-            str(summary.candidates),
-        )
-    console.print(table)
-    for summary in summaries:
-        if summary.why:
-            console.print(f"{summary.problem}: {summary.why}", markup=False, soft_wrap=True)
-    console.print("", markup=False)
-    for summary in summaries:
-        if summary.path is not None:
-            console.print(f"{summary.problem}: {summary.path}", markup=False, soft_wrap=True)
-    console.print(f"run folder: {run.path}", markup=False, soft_wrap=True)
+def summary_text(run: RunDir, summaries: Sequence[ProblemSummary]) -> str:
+    """Return the closing table, the best files, and where the run lies; nothing is cut."""
+    rows: list[tuple[str, ...]] = [
+        ("problem", "outcome", "speedup", "time", "eager", "compile", "candidates")
+    ]
+    rows += [_cells(summary) for summary in summaries]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if column < LEFT_COLUMNS else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    lines += [f"{summary.problem}: {summary.why}" for summary in summaries if summary.why]
+    lines.append("")
+    lines += [f"{s.problem}: {s.path}" for s in summaries if s.path is not None]
+    lines.append(f"run folder: {run.path}")
+    return "\n".join(lines) + "\n"
 
 
 def summary_json(
@@ -118,6 +109,19 @@ def _summary(
         candidates=sum(row["candidates"] for row in rows),
         why=why,
         path=path if best is not None and path.is_file() else None,
+    )
+
+
+def _cells(summary: ProblemSummary) -> tuple[str, ...]:
+    best = summary.best
+    return (
+        summary.problem,
+        summary.outcome,
+        "-" if best is None else _speedup(best),
+        _us(best["time_us"] if best else None),
+        _us(best["eager_us"] if best else None),
+        _us(best["compile_us"] if best else None),
+        str(summary.candidates),
     )
 
 

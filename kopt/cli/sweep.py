@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kopt.cli.compose import CONF_NAME, CONF_PACKAGE, hydra_errors, hydra_overrides, to_mapping
+from kopt.cli.exit_codes import BAD_CONFIG, INTERRUPTED
 from kopt.cli.run import run_config
 from kopt.config import load
 from kopt.errors import KoptError
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
-
-BAD_CONFIG = 2
 
 
 def sweep(overrides: Sequence[str], *, plan: bool, as_json: bool) -> int:
@@ -42,7 +41,7 @@ def sweep(overrides: Sequence[str], *, plan: bool, as_json: bool) -> int:
             # A combination that cannot run is one line; the others have their turn.
             sys.stderr.writelines(f"kopt: {line}\n" for line in str(error).splitlines())
             codes.append(BAD_CONFIG)
-        if codes[-1] == 130:
+        if codes[-1] == INTERRUPTED:
             raise KeyboardInterrupt
 
     additions = hydra_overrides(overrides, sweep=True)

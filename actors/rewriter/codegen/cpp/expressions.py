@@ -49,9 +49,9 @@ def c_type(dtype: torch.dtype) -> str:
     return TYPES[dtype]
 
 
-def literal(const: Const) -> str:
-    """Return a number as C++."""
-    kind = c_type(const.dtype)
+def literal(const: Const, *, wide: bool = False) -> str:
+    """Return a number as C++; `wide` keeps a float32 constant in float64."""
+    kind = "double" if wide and const.dtype == torch.float32 else c_type(const.dtype)
     number = const.number
     if kind == "bool":
         return "true" if number else "false"
@@ -71,9 +71,9 @@ def literal(const: Const) -> str:
     return f"({kind}){int(number)}LL"
 
 
-def expression(value: Map, args: list[str]) -> str:
-    """Return the C++ expression of a map, given those of its arguments."""
-    op, kind = value.op, c_type(value.dtype)
+def expression(value: Map, args: list[str], *, kind: str) -> str:
+    """Return the C++ expression of a map of type `kind`, given those of its arguments."""
+    op = value.op
     if op == "cast":
         return f"({args[0]} != 0)" if kind == "bool" else f"({kind}){args[0]}"
     if op == "neg":
@@ -84,6 +84,4 @@ def expression(value: Map, args: list[str]) -> str:
         return f"{args[0]} ? {args[1]} : {args[2]}"
     if op in INFIX:
         return f"{args[0]} {INFIX[op]} {args[1]}"
-    if op == "sign":
-        raise Unsupported(op)
     return f"k_{op}({', '.join(args)})"

@@ -3,31 +3,21 @@
 A thread takes one row at a time (or a chunk of a long row). Inside, `j` counts the elements of a
 step: consecutive columns, or lanes. Every reduction has one partial result for each `j`, so that
 the loop over `j` becomes vector code and the result depends neither on the number of threads nor
-on the width of the machine's vectors. Sums go on to float64 after at most FOLD steps.
+on the width of the machine's vectors. Sums go on to float64 after a few hundred steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
 from kopt.actors.rewriter.codegen.cpp.expressions import c_type, expression, literal
-from kopt.actors.rewriter.codegen.ir import (
-    Const,
-    Iota,
-    Map,
-    Reduce,
-    Scan,
-    Unsupported,
-    Value,
-    View,
-)
+from kopt.actors.rewriter.codegen.cpp.totals import JOIN, neutral, total_type
+from kopt.actors.rewriter.codegen.cpp.walk import WalkWriter
+from kopt.actors.rewriter.codegen.ir import Const, Iota, Map, Reduce, Scan, Value, View, operands
 from kopt.actors.rewriter.codegen.program import Index, Pass, Program
 from kopt.actors.rewriter.codegen.schedule import Schedule
 
-FOLD = 256
-"""Steps after which float32 partial sums are added to a float64 total."""
 SPLIT_ROWS = 16
 """Fewer rows than this do not keep the threads busy: their columns are shared out."""
 SPLIT_COLS = 65536
@@ -37,17 +27,6 @@ KEEP_BYTES = 1 << 18
 PARALLEL_ELEMENTS = 16384
 """Smaller kernels run on the calling thread."""
 COSTLY = frozenset("exp expm1 log log1p tanh erf pow sin cos sigmoid log2 log10 atan".split())
-
-NEUTRAL = {
-    ("sum", "float"): "0",
-    ("sum", "int"): "0",
-    ("prod", "float"): "1",
-    ("prod", "int"): "1",
-    ("max", "float"): "-INFINITY",
-    ("min", "float"): "INFINITY",
-}
-JOIN = {"sum": "k_add", "prod": "k_mul", "max": "k_max", "min": "k_min"}
-
 
 @dataclass(slots=True)
 class _Text:
@@ -63,24 +42,6 @@ class _Text:
             self.lines.append(line if line.startswith("#") else "  " * self.depth + line)
             if line.endswith("{"):
                 self.depth += 1
-
-
-def neutral(reduction: Reduce) -> str:
-    """Return the C++ number that changes nothing in a reduction."""
-    kind = c_type(reduction.dtype)
-    family = "float" if kind in ("float", "double") else "int"
-    if (reduction.kind, family) in NEUTRAL:
-        return NEUTRAL[(reduction.kind, family)]
-    bits = {"int64_t": "INT64", "int32_t": "INT32"}.get(kind)
-    if bits is None:
-        raise Unsupported(f"an extreme of {kind}")
-    return f"{bits}_MIN" if reduction.kind == "max" else f"{bits}_MAX"
-
-
-def total_type(reduction: Reduce) -> str:
-    """Return the C++ type in which partial results of a reduction are brought together."""
-    kind = c_type(reduction.dtype)
-    return "double" if kind == "float" and reduction.kind in ("sum", "prod") else kind
 
 
 class KernelWriter:
@@ -114,6 +75,9 @@ class KernelWriter:
         for number, value in enumerate(program.values):
             self.names[value] = f"v{number}"
         self.reductions = [r for step in program.passes for r in step.reductions]
+        self.arrayed: set[Value] = set()
+        """Values that stand in an array of the step at hand, instead of a variable."""
+        self.wide = self._wide()
         self.laned = program.lane is not None
         self.width = self._width()
         self.kept = self._kept()
@@ -124,13 +88,29 @@ class KernelWriter:
             and program.num_cols >= SPLIT_COLS
         )
 
+    def _wide(self) -> frozenset[Value]:
+        """Values of a row that come after a reduction: float64 costs nothing there, and the one
+        rounding at the end makes a result as exact as float32 can hold it."""
+        found: set[Value] = set()
+        for value in self.program.values:
+            if value in self.program.reads or not self._is_row(value):
+                continue
+            if isinstance(value, Reduce) or any(arg in found for arg in operands(value)):
+                found.add(value)
+        return frozenset(found)
+
+    def kind(self, value: Value) -> str:
+        """Return the C++ type in which a value is computed."""
+        kind = c_type(value.dtype)
+        return "double" if kind == "float" and value in self.wide else kind
+
     def _width(self) -> int:
         """Elements of a step: the schedule's, but no more than there are."""
         program = self.program
         there = program.lane if program.lane is not None else (program.cols or (1,))[-1]
         width = self.schedule.cpu_lanes
-        if self.laned:
-            width = max(width, 64)
+        if program.has_scan and not self.laned:
+            width = max(width, 256)
         while width > 8 and width // 2 >= there:
             width //= 2
         return width
@@ -194,7 +174,7 @@ class KernelWriter:
         self._row_indices()
         self._row_values(0, guard="from == 0")
         for step in program.passes:
-            self._walk(step, span=("from", "to"), accumulate=False)
+            self._walk(step, number=0, span=("from", "to"))
         text.add("}")
 
     def _write_rows(self) -> None:
@@ -213,14 +193,14 @@ class KernelWriter:
             text.add("const long row = unit;")
         for value in self.kept:
             text.add(
-                f"alignas(64) static thread_local {c_type(value.dtype)} "
+                f"alignas(64) {c_type(value.dtype)} "
                 f"keep_{self.names[value]}[{program.num_cols}];"
             )
         self._row_indices()
         for number, step in enumerate(program.passes):
             self._row_values(number)
             self._declare_totals(step)
-            self._walk(step, span=("0", f"{(program.cols or (1,))[-1]}L"), accumulate=True)
+            self._walk(step, number=number)
             self._name_totals(step)
         self._row_values(len(program.passes))
         text.add("}")
@@ -239,20 +219,19 @@ class KernelWriter:
         for number, step in enumerate(program.passes):
             for reduction in step.reductions:
                 name = self.names[reduction]
-                text.add(
-                    f"static thread_local {total_type(reduction)} part_{name}[{rows * chunks}];",
-                    f"{total_type(reduction)}* const to_{name} = part_{name};",
-                )
+                kind = total_type(reduction)
+                size = f"{rows * chunks} * sizeof({kind})"
+                text.add(f"{kind}* const part_{name} = ({kind}*)malloc({size});")
             self._parallel(rows * chunks, total=rows * program.num_cols)
             text.add(f"const long row = unit / {chunks}L, from = unit % {chunks}L * {chunk}L;")
             text.add(f"const long to = from + {chunk}L < {first}L ? from + {chunk}L : {first}L;")
             self._row_indices()
             self._row_prologue(number)
             self._declare_totals(step)
-            self._walk(step, span=("from", "to"), accumulate=True, first_only=True)
+            self._walk(step, number=number, span=("from", "to"))
             for reduction in step.reductions:
                 name = self.names[reduction]
-                text.add(f"to_{name}[unit] = sum_{name};")
+                text.add(f"part_{name}[unit] = sum_{name};")
             text.add("}")
             for reduction in step.reductions:
                 name, join = self.names[reduction], JOIN[reduction.kind]
@@ -263,6 +242,7 @@ class KernelWriter:
                     f"  sum = {join}(part_{name}[row * {chunks}L + at], sum);",
                     f"total_{name}[row] = sum;",
                     "}",
+                    f"free(part_{name});",
                 )
         text.add(f"for (long row = 0; row < {rows}L; row++) {{")
         self._row_indices()
@@ -299,7 +279,7 @@ class KernelWriter:
             self.text.add(f"const long r{place} = {turn}{f' % {rows[place]}L' if place else ''};")
             below *= rows[place]
 
-    def _address(self, index: Index, *, inner: str, lane: str) -> str:
+    def address(self, index: Index, *, inner: str, lane: str) -> str:
         """Return the element number: offset + rows + columns (the last one `inner`) + lane."""
         terms: list[str] = [str(index.offset)] if index.offset else []
         pairs = [(f"r{n}", stride) for n, stride in enumerate(index.rows)]
@@ -320,50 +300,60 @@ class KernelWriter:
             return
         lines: list[str] = []
         for value in program.row_values[number]:
-            lines += self._value(value, inner="0", row=True)
+            lines += self.statement(value, inner="0", row=True)
         stores = []
         if store:
             for value in program.row_stores[number]:
-                address = self._address(program.writes[value], inner="0", lane="(lane + j)")
-                stores.append(f"{self.outputs[value]}[{address}] = {self._use(value)};")
+                address = self.address(program.writes[value], inner="0", lane="(lane + j)")
+                stores.append(f"{self.outputs[value]}[{address}] = {self.use(value)};")
         if not self.laned:
             text.add(*lines)
             text.add(*(f"if ({guard}) {line}" if guard else line for line in stores))
         elif lines or stores:
             for value in program.row_values[number]:
                 if not isinstance(value, View | Const):
-                    text.add(f"{c_type(value.dtype)} a{self.names[value]}[{self.width}];")
+                    text.add(f"{self.kind(value)} a{self.names[value]}[{self.width}];")
             text.add("#pragma omp simd", "for (long j = 0; j < m; j++) {")
             text.add(*lines, *stores, "}")
 
-    def _value(self, value: Value, *, inner: str, row: bool = False) -> list[str]:
+    def statement(self, value: Value, *, inner: str, row: bool = False) -> list[str]:
         """Return the statement that computes one value, if it needs one."""
         name = self.names[value]
-        target = f"const {c_type(value.dtype)} {name}"
+        target = f"const {self.kind(value)} {name}"
         if self.laned and row and not isinstance(value, View | Const):
             target = f"a{name}[j]"
-            self.names[value] = name
         lane = "(lane + j)" if self.laned else "0"
         if value in self.program.reads and not isinstance(value, Iota):
-            address = self._address(self.program.reads[value], inner=inner, lane=lane)
+            address = self.address(self.program.reads[value], inner=inner, lane=lane)
             return [f"{target} = {self.pointers[value]}[{address}];"]
         if isinstance(value, Iota):
-            address = self._address(self.program.reads[value], inner=inner, lane=lane)
+            address = self.address(self.program.reads[value], inner=inner, lane=lane)
             return [f"{target} = {address};"]
         if isinstance(value, Map):
-            return [f"{target} = {expression(value, [self._use(arg) for arg in value.args])};"]
+            wide = value in self.wide
+            args = [self.use(arg, wide=wide) for arg in value.args]
+            return [f"{target} = {expression(value, args, kind=self.kind(value))};"]
         return []
 
-    def _use(self, value: Value) -> str:
-        """Return the C++ name of a value that has been computed."""
+    def use(self, value: Value, *, wide: bool = False) -> str:
+        """Return a computed value as C++; float32 ones as float64 if `wide`."""
         while isinstance(value, View):
             value = value.arg
         if isinstance(value, Const):
-            return literal(value)
+            return literal(value, wide=wide)
         name = self.names[value]
-        if self.laned and self._is_row(value):
-            return f"a{name}[j]"
-        return name
+        if value in self.arrayed:
+            name = f"x_{name}[j]"
+        elif self.laned and self._is_row(value):
+            name = f"a{name}[j]"
+        held, wanted = self.kind(value), c_type(value.dtype)
+        if wide and wanted == "float":
+            wanted = "double"
+        return name if held == wanted else f"({wanted}){name}"
+
+    def first_pass(self, value: Value) -> int:
+        """Return the first pass that computes a full-size value."""
+        return next(n for n, step in enumerate(self.program.passes) if value in step.values)
 
     def _is_row(self, value: Value) -> bool:
         return any(value in row for row in self.program.row_values) or (
@@ -384,7 +374,7 @@ class KernelWriter:
 
     def _name_totals(self, step: Pass) -> None:
         for reduction in step.reductions:
-            name, kind = self.names[reduction], c_type(reduction.dtype)
+            name, kind = self.names[reduction], self.kind(reduction)
             if self.laned:
                 self.text.add(f"{kind} a{name}[{self.width}];")
                 self.text.add(
@@ -394,18 +384,8 @@ class KernelWriter:
                 self._name_total(reduction, f"sum_{name}")
 
     def _name_total(self, reduction: Reduce, total: str) -> None:
-        kind = c_type(reduction.dtype)
+        kind = self.kind(reduction)
         self.text.add(f"const {kind} {self.names[reduction]} = ({kind}){total};")
 
-    def _walk(
-        self, step: Pass, *, span: tuple[str, str], accumulate: bool, first_only: bool = False
-    ) -> None:
-        """Write one walk over the columns; `span` bounds the last loop, or the first one."""
-        from kopt.actors.rewriter.codegen.cpp.walk import write_walk
-
-        write_walk(self, step, span=span, accumulate=accumulate, span_is_first=first_only)
-
-
-def scan_types(values: Sequence[Value]) -> list[Scan]:
-    """Return the scans among values."""
-    return [value for value in values if isinstance(value, Scan)]
+    def _walk(self, step: Pass, *, number: int, span: tuple[str, str] | None = None) -> None:
+        WalkWriter(self, step, number=number, span=span).write()

@@ -123,7 +123,7 @@ _LOG1P = """\
 // log(1+x) = log(u) + (what rounding u = 1+x lost) / u.
 INLINE float k_log1p(float x) {
   float u = 1.0f + x, lost = (x - (u - 1.0f)) / u;
-  lost = (u > 0.0f && u <= 3.4028235e38f) ? lost : 0.0f;
+  lost = ((u > 0.0f) & (u <= 3.4028235e38f)) ? lost : 0.0f;
   return k_log(u) + lost;
 }
 INLINE double k_log1p(double x) { return log1p(x); }

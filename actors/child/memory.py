@@ -1,0 +1,107 @@
+"""Tensors in memory that two processes map: anonymous files without a name, passed by descriptor.
+
+A tensor has a file of its own, so that whoever maps it sees that buffer and nothing beside it, and
+nothing has to be cleaned up when a process dies.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+
+import torch
+
+DTYPES: dict[str, torch.dtype] = {
+    name: getattr(torch, name)
+    for name in (
+        "float64",
+        "float32",
+        "float16",
+        "bfloat16",
+        "int64",
+        "int32",
+        "int16",
+        "int8",
+        "uint8",
+        "bool",
+        "complex64",
+        "complex128",
+        "float8_e4m3fn",
+        "float8_e5m2",
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """Shape and dtype of a dense tensor."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of its elements."""
+        return math.prod(self.shape) * DTYPES[self.dtype].itemsize
+
+    def to_json(self) -> list[object]:
+        """Return the form that `spec_from_json` takes back."""
+        return [list(self.shape), self.dtype]
+
+
+def spec_of(tensor: torch.Tensor) -> TensorSpec:
+    """Return a tensor's shape and dtype."""
+    return TensorSpec(tuple(tensor.shape), dtype_name(tensor.dtype))
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """Return `float32` for torch.float32."""
+    return str(dtype).removeprefix("torch.")
+
+
+def spec_from_json(value: object) -> TensorSpec:
+    """Return the spec of its JSON form, which may come from an untrusted side.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(value, list) and len(value) == 2 and value[1] in DTYPES:
+        shape = value[0]
+        if isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape):
+            return TensorSpec(tuple(shape), str(value[1]))
+    raise ValueError(f"not a tensor spec: {str(value)[:100]}")
+
+
+class SharedTensor:
+    """A dense tensor in anonymous shared memory; whoever has its descriptor can map it."""
+
+    def __init__(self, spec: TensorSpec) -> None:
+        """Make one, filled with zeros.
+
+        Raises:
+            MemoryError: there is not that much shared memory.
+        """
+        self.spec = spec
+        self.fd = os.memfd_create("kopt", os.MFD_CLOEXEC)
+        try:
+            os.posix_fallocate(self.fd, 0, max(spec.num_bytes, 1))
+        except OSError as error:
+            os.close(self.fd)
+            raise MemoryError(f"{spec.num_bytes} bytes of shared memory: {error.strerror}") from error
+        self.tensor = map_tensor(self.fd, spec)
+
+    def close(self) -> None:
+        """Give the memory back once nobody maps it."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+        del self.tensor
+
+
+def map_tensor(fd: int, spec: TensorSpec) -> torch.Tensor:
+    """Map a descriptor's memory as a dense tensor, shared for reading and writing."""
+    if spec.num_bytes == 0:
+        return torch.empty(spec.shape, dtype=DTYPES[spec.dtype])
+    raw = torch.from_file(f"/proc/self/fd/{fd}", shared=True, size=spec.num_bytes, dtype=torch.uint8)
+    return raw.view(DTYPES[spec.dtype]).view(spec.shape)

@@ -1,0 +1,81 @@
+"""Arguments and outputs as JSON: trees of plain values with tensors referred to by number.
+
+Both sides use it; the trusted side never builds anything else than plain containers from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from kopt.actors.child.memory import dtype_name
+
+MAX_DEPTH = 8
+
+
+class NotPlain(Exception):
+    """A value has no plain form; the text says which."""
+
+
+def encode(value: object, put: Callable[[torch.Tensor], int], *, depth: int = 0) -> Any:  # noqa: ANN401
+    """Return the JSON form of a tree; `put` keeps a tensor and returns its number.
+
+    Raises:
+        NotPlain: the tree holds something else than tensors, None, bools, numbers, strings,
+            dtypes, lists, tuples and dicts, or is too deep.
+    """
+    if depth > MAX_DEPTH:
+        raise NotPlain(f"nested deeper than {MAX_DEPTH}")
+    if isinstance(value, torch.Tensor):
+        return {"tensor": put(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return {"value": value} if type(value) in _SCALARS else {"value": _base(value)}
+    if isinstance(value, torch.dtype):
+        return {"dtype": dtype_name(value)}
+    if isinstance(value, list):
+        return {"list": [encode(item, put, depth=depth + 1) for item in value]}
+    if isinstance(value, tuple):
+        return {"tuple": [encode(item, put, depth=depth + 1) for item in value]}
+    if isinstance(value, dict):
+        return {
+            "dict": [
+                [encode(key, put, depth=depth + 1), encode(item, put, depth=depth + 1)]
+                for key, item in value.items()
+            ]
+        }
+    raise NotPlain(f"a {type(value).__name__}")
+
+
+def decode(tree: Any, get: Callable[[int], Any]) -> Any:  # noqa: ANN401
+    """Return the value of a JSON form; `get` gives what stands for a tensor's number.
+
+    Raises:
+        NotPlain: the form is none.
+    """
+    match tree:
+        case {"tensor": int(number)}:
+            return get(number)
+        case {"value": None | bool() | int() | float() | str() as value}:
+            return value
+        case {"dtype": str(name)}:
+            return getattr(torch, name)
+        case {"list": list(items)}:
+            return [decode(item, get) for item in items]
+        case {"tuple": list(items)}:
+            return tuple(decode(item, get) for item in items)
+        case {"dict": list(pairs)}:
+            return {decode(key, get): decode(item, get) for key, item in pairs}
+    raise NotPlain(f"form {str(tree)[:100]}")
+
+
+_SCALARS = (type(None), bool, int, float, str)
+
+
+def _base(value: bool | float | str) -> bool | float | str:  # noqa: FBT001
+    """A subclass (numpy's float64, an IntEnum) as the base type that JSON knows."""
+    for base in (bool, int, float, str):
+        if isinstance(value, base):
+            return base(value)
+    raise NotPlain(f"a {type(value).__name__}")

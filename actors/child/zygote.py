@@ -1,0 +1,165 @@
+"""The zygote: a process with torch imported and no device touched, from which children are forked.
+
+Fork costs a tenth of a second where a fresh interpreter with torch costs seconds. It runs no torch
+operation of its own (a parallel region before a fork would leave the child's OpenMP broken) and
+has one thread. Orphans of a child become its own children and are killed with it.
+
+Run as `python -m kopt.actors.child.zygote FD`, FD a connected socket: see kopt.actors.supervisor.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from kopt.actors.child.channel import Channel, ChannelClosed
+from kopt.actors.child.sandbox import adopt_orphans, confine, die_with_parent
+
+KILL_S = 5.0
+"""Seconds to wait for a killed process to be gone."""
+
+
+class Zygote:
+    """Forks children on order, and ends them with everything they started."""
+
+    def __init__(self, channel: Channel) -> None:
+        """Serve this channel."""
+        self._channel = channel
+        self._children: set[int] = set()
+
+    def serve(self) -> None:
+        """Answer orders until the supervisor is gone."""
+        while True:
+            try:
+                order, fds = self._channel.receive()
+            except ChannelClosed:
+                return
+            if order["op"] == "spawn":
+                self._channel.send({"pid": self._spawn(order, fds)})
+            elif order["op"] == "end":
+                self._channel.send({"status": self._end(int(order["pid"]))})
+            else:
+                raise ValueError(f"unknown order {order['op']!r}")
+
+    def _spawn(self, order: dict[str, Any], fds: list[int]) -> int:
+        talk, output = fds
+        pid = os.fork()
+        if pid == 0:
+            self._become_child(order, talk, output)
+        self._children.add(pid)
+        os.close(talk)
+        os.close(output)
+        return pid
+
+    def _become_child(self, order: dict[str, Any], talk: int, output: int) -> None:
+        """Turn this fork into a child; never returns."""
+        code = 1
+        try:
+            self._channel.close()
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            null = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(null, 0)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            os.close(null)
+            os.close(output)
+            os.environ.clear()
+            os.environ.update(order["environment"])
+            os.chdir(order["scratch"])
+            sandbox = confine(memory_bytes=order["memory_bytes"])
+            from kopt.actors.child.runner import Runner
+
+            channel = Channel(socket.socket(fileno=talk))
+            Runner(channel, sandbox=sandbox, settings=order["settings"]).serve()
+            code = 0
+        finally:
+            os._exit(code)
+
+    def _end(self, pid: int) -> int:
+        """Kill a child's group and every orphan; return the child's exit status (negative: signal)."""
+        status = 0
+        if pid in self._children:
+            status = _reap(pid, kill=True)
+            self._children.discard(pid)
+        self._sweep()
+        return status
+
+    def _sweep(self) -> None:
+        """Kill what became ours without having been forked by us."""
+        deadline_s = time.monotonic() + KILL_S
+        while time.monotonic() < deadline_s:
+            strays = [pid for pid in _children_of(os.getpid()) if pid not in self._children]
+            if not strays:
+                return
+            for pid in strays:
+                _kill(pid)
+                _reap(pid, kill=False)
+
+
+def _reap(pid: int, *, kill: bool) -> int:
+    """Wait for a child of ours to be gone; with kill, its whole process group goes first."""
+    deadline_s = time.monotonic() + KILL_S
+    waited, status = os.waitpid(pid, os.WNOHANG)
+    if kill:
+        _kill_group(pid)
+    while waited == 0 and time.monotonic() < deadline_s:
+        time.sleep(0.002)
+        waited, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if waited else -signal.SIGKILL
+
+
+def _kill_group(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        _kill(pid)
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def _children_of(parent: int) -> list[int]:
+    children = Path(f"/proc/{parent}/task/{parent}/children")
+    if children.exists():
+        return [int(pid) for pid in children.read_text(encoding="ascii").split()]
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text(encoding="ascii", errors="replace").rsplit(")", 1)[1].split()
+        except OSError:
+            continue  # ended meanwhile
+        if int(fields[1]) == parent:
+            found.append(int(entry.parent.name))
+    return found
+
+
+def main() -> None:
+    """Import what every child needs, then serve."""
+    die_with_parent()
+    adopt_orphans()
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    import torch
+    import torch._dynamo  # a child that compiles finds it loaded
+
+    import kopt.actors.child.runner  # noqa: F401 - loaded once, for every child
+
+    if torch.version.cuda is not None:
+        try:
+            import triton  # noqa: F401
+        except ImportError:
+            pass  # Triton candidates will say so themselves
+    channel.send({"ready": os.getpid()})
+    Zygote(channel).serve()
+
+
+if __name__ == "__main__":
+    main()
