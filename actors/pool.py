@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from kopt.actors.builder import Builder
-from kopt.actors.device_worker import DeviceWorker
 
+from kopt.actors.builder import Builder
 from kopt.actors.cluster import Cluster
 from kopt.actors.config import ClusterConfig, EvaluateConfig
+from kopt.actors.device_worker import DeviceWorker
 from kopt.actors.lanes import ActorLane
 from kopt.candidate import Candidate
 from kopt.errors import ConfigError
@@ -99,11 +99,11 @@ class RayEvaluator:
         Raises:
             ConfigError: the devices differ; one fleet times a problem on one kind of device.
         """
-        targets = set(await self._devices.each("target"))
-        if len(targets) > 1:
-            names = ", ".join(sorted(target.name for target in targets))
+        targets: list[Target] = await self._devices.each("target")
+        if len(set(targets)) > 1:
+            names = ", ".join(sorted({target.name for target in targets}))
             raise ConfigError(f"the cluster's devices differ ({names}); join nodes of one kind")
-        return targets.pop()
+        return targets[0]
 
     async def evaluate(self, problem: Problem, candidate: Candidate) -> Evaluation:
         """Build, verify and time one candidate (the Evaluator port)."""

@@ -1,1 +1,1 @@
-"""What runs in child processes: the zygote, and the loop of commands that untrusted code is under."""
+"""What runs in child processes: the zygote, and the commands that untrusted code serves."""

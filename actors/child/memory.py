@@ -88,7 +88,9 @@ class SharedTensor:
             os.posix_fallocate(self.fd, 0, max(spec.num_bytes, 1))
         except OSError as error:
             os.close(self.fd)
-            raise MemoryError(f"{spec.num_bytes} bytes of shared memory: {error.strerror}") from error
+            raise MemoryError(
+                f"{spec.num_bytes} bytes of shared memory: {error.strerror}"
+            ) from error
         self.tensor = map_tensor(self.fd, spec)
 
     def close(self) -> None:
@@ -103,5 +105,7 @@ def map_tensor(fd: int, spec: TensorSpec) -> torch.Tensor:
     """Map a descriptor's memory as a dense tensor, shared for reading and writing."""
     if spec.num_bytes == 0:
         return torch.empty(spec.shape, dtype=DTYPES[spec.dtype])
-    raw = torch.from_file(f"/proc/self/fd/{fd}", shared=True, size=spec.num_bytes, dtype=torch.uint8)
+    raw = torch.from_file(
+        f"/proc/self/fd/{fd}", shared=True, size=spec.num_bytes, dtype=torch.uint8
+    )
     return raw.view(DTYPES[spec.dtype]).view(spec.shape)

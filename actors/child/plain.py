@@ -30,8 +30,10 @@ def encode(value: object, put: Callable[[torch.Tensor], int], *, depth: int = 0)
         raise NotPlain(f"nested deeper than {MAX_DEPTH}")
     if isinstance(value, torch.Tensor):
         return {"tensor": put(value)}
-    if value is None or isinstance(value, bool | int | float | str):
-        return {"value": value} if type(value) in _SCALARS else {"value": _base(value)}
+    if value is None:
+        return {"value": None}
+    if isinstance(value, bool | int | float | str):
+        return {"value": value if type(value) in _SCALARS else _base(value)}
     if isinstance(value, torch.dtype):
         return {"dtype": dtype_name(value)}
     if isinstance(value, list):
@@ -70,7 +72,7 @@ def decode(tree: Any, get: Callable[[int], Any]) -> Any:  # noqa: ANN401
     raise NotPlain(f"form {str(tree)[:100]}")
 
 
-_SCALARS = (type(None), bool, int, float, str)
+_SCALARS = (bool, int, float, str)
 
 
 def _base(value: bool | float | str) -> bool | float | str:  # noqa: FBT001

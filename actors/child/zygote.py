@@ -14,6 +14,8 @@ import signal
 import socket
 import sys
 import time
+import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,11 +79,13 @@ class Zygote:
             channel = Channel(socket.socket(fileno=talk))
             Runner(channel, sandbox=sandbox, settings=order["settings"]).serve()
             code = 0
+        except BaseException:  # noqa: BLE001 - the process boundary: the words go to the pipe
+            traceback.print_exc()
         finally:
             os._exit(code)
 
     def _end(self, pid: int) -> int:
-        """Kill a child's group and every orphan; return the child's exit status (negative: signal)."""
+        """Kill a child's group and every orphan; return its exit status (negative: signal)."""
         status = 0
         if pid in self._children:
             status = _reap(pid, kill=True)
@@ -121,10 +125,8 @@ def _kill_group(pid: int) -> None:
 
 
 def _kill(pid: int) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def _children_of(parent: int) -> list[int]:
@@ -153,10 +155,8 @@ def main() -> None:
     import kopt.actors.child.runner  # noqa: F401 - loaded once, for every child
 
     if torch.version.cuda is not None:
-        try:
+        with suppress(ImportError):  # Triton candidates will say so themselves
             import triton  # noqa: F401
-        except ImportError:
-            pass  # Triton candidates will say so themselves
     channel.send({"ready": os.getpid()})
     Zygote(channel).serve()
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from kopt.actors.rewriter.codegen.cpp.loader import cpp_loader_source
-from kopt.actors.rewriter.codegen.fuse import fuse, schedules
+from kopt.actors.rewriter.codegen.fusion import fuse, schedules
 from kopt.actors.rewriter.codegen.kernel import FusedKernel
 from kopt.actors.rewriter.codegen.schedule import Schedule
 

@@ -181,9 +181,7 @@ class Builder:
         key = ("const", repr(number), shape, dtype)
         return self._once(key, Const(number=number, shape=shape, dtype=dtype))
 
-    def iota(
-        self, shape: tuple[int, ...], dim: int, *, start: int = 0, step: int = 1
-    ) -> Value:
+    def iota(self, shape: tuple[int, ...], dim: int, *, start: int = 0, step: int = 1) -> Value:
         """Return the int64 index along one dimension of a shape."""
         made = Iota(dim=dim, start=start, step=step, shape=shape, dtype=torch.int64)
         return self._once(("iota", shape, dim, start, step), made)

@@ -226,9 +226,7 @@ def _assembled(
     needed_rows = set(outputs)
     for number in range(top + 1):
         reductions = [
-            v
-            for v in values
-            if isinstance(v, Reduce) and v in members and level[v] == number + 1
+            v for v in values if isinstance(v, Reduce) and v in members and level[v] == number + 1
         ]
         stores = [v for v in outputs if v in full and level[v] == number]
         wanted = _full_below([*(r.arg for r in reductions), *stores], full, accesses)
@@ -290,4 +288,14 @@ def _full_below(
     return found
 
 
-__all__ = ["Const", "Index", "Map", "Pass", "Program", "View", "build", "kernel_values", "postorder"]
+__all__ = [
+    "Const",
+    "Index",
+    "Map",
+    "Pass",
+    "Program",
+    "View",
+    "build",
+    "kernel_values",
+    "postorder",
+]

@@ -89,7 +89,11 @@ def _fits(node: fx.Node, *, device: str) -> bool:
             continue
         if not isinstance(tensor, torch.Tensor) or tensor.numel() == 0:
             return False
-        if tensor.dtype.is_complex or tensor.is_quantized or tensor.device.type not in (device, "meta"):
+        if (
+            tensor.dtype.is_complex
+            or tensor.is_quantized
+            or tensor.device.type not in (device, "meta")
+        ):
             return False
         if device == "cpu" and tensor.dtype in (torch.float16, torch.bfloat16):
             return False

@@ -20,6 +20,8 @@ class Schedule:
     """Write results past the caches (for results that do not fit them)."""
     cpu_keep: bool = True
     """Keep costly values of a row for the next pass, instead of computing them again."""
+    gpu_math: Literal["exact", "fast"] = "exact"
+    """exact: elementary functions within about 2 ulp; fast: the hardware's approximations."""
     gpu_block: int = 0
     """Elements of a tile, a power of two; 0 chooses by size."""
     gpu_warps: int = 0

@@ -91,12 +91,14 @@ class _Clusters:
     def order(self) -> list[int]:
         """Clusters, producers before consumers."""
         done: list[int] = []
-        waiting = sorted(self.members, key=lambda n: min(self.values.index(v) for v in self.members[n]))
+        waiting = sorted(
+            self.members, key=lambda n: min(self.values.index(v) for v in self.members[n])
+        )
         while waiting:
             for cluster in waiting:
-                needs = {
-                    self.home[p] for v in self.members[cluster] for p in self.below[v]
-                } - {cluster}
+                needs = {self.home[p] for v in self.members[cluster] for p in self.below[v]} - {
+                    cluster
+                }
                 if needs.issubset(done):
                     done.append(cluster)
                     waiting.remove(cluster)

@@ -77,7 +77,9 @@ def cpp_definition(
         lines.append(f"    {tensor} = _dense({tensor}, {tuple(held.shape)}, {held.dtype})")
     for value, tensor in stored.items():
         lines.append(f"    {tensor} = _empty({value.shape}, {value.dtype})")
-    pointers_text = ", ".join(f"{tensor}.data_ptr()" for tensor in [*sources.values(), *stored.values()])
+    pointers_text = ", ".join(
+        f"{tensor}.data_ptr()" for tensor in [*sources.values(), *stored.values()]
+    )
     lines.append(f"    _{name}({pointers_text}, torch.get_num_threads())")
     lines.append(f"    return {', '.join(returned(root, stored) for root in roots)}")
     return "\n".join(lines) + "\n"

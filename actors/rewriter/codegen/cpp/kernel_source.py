@@ -28,6 +28,7 @@ PARALLEL_ELEMENTS = 16384
 """Smaller kernels run on the calling thread."""
 COSTLY = frozenset("exp expm1 log log1p tanh erf pow sin cos sigmoid log2 log10 atan".split())
 
+
 @dataclass(slots=True)
 class _Text:
     """Lines with their indentation."""
@@ -193,8 +194,7 @@ class KernelWriter:
             text.add("const long row = unit;")
         for value in self.kept:
             text.add(
-                f"alignas(64) {c_type(value.dtype)} "
-                f"keep_{self.names[value]}[{program.num_cols}];"
+                f"alignas(64) {c_type(value.dtype)} keep_{self.names[value]}[{program.num_cols}];"
             )
         self._row_indices()
         for number, step in enumerate(program.passes):

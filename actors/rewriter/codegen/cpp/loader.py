@@ -10,9 +10,11 @@ IMPORTS = ("ctypes", "hashlib", "os", "subprocess", "tempfile", "torch")
 
 _SOURCE = '''\
 _CXX_FLAGS = ["-O3", "-march=native", "-mprefer-vector-width=512", "-fno-math-errno",
-              "-fno-trapping-math", "-fopenmp", "-shared", "-fPIC"]
+              "-fno-trapping-math", "-fno-tree-pre", "-fopenmp", "-shared", "-fPIC"]
+_LINK = ["-lmvec", "-lm"]
 if os.uname().machine != "x86_64":
     _CXX_FLAGS.remove("-mprefer-vector-width=512")
+    _LINK = ["-lm"]
 
 
 def _load(source, name, num_pointers):
@@ -32,7 +34,7 @@ def _load(source, name, num_pointers):
             with open(code, "w") as file:
                 file.write(source)
             compiler = os.environ.get("CXX", "g++")
-            done = subprocess.run([compiler, *_CXX_FLAGS, code, "-o", built],
+            done = subprocess.run([compiler, *_CXX_FLAGS, code, "-o", built, *_LINK],
                                   capture_output=True, text=True)
             if done.returncode:
                 raise RuntimeError("the C++ kernel did not compile: " + done.stderr[-2000:])

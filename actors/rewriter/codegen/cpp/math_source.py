@@ -69,14 +69,15 @@ template <class T> INLINE void k_stream(T* to, const T* from, long n) {
 def _exp(*, fast: bool) -> str:
     tail = horner(EXP_TAIL_FAST if fast else EXP_TAIL, "r", suffix="f")
     return f"""\
-// x = n ln 2 + r; 2^n as two factors, so that results below the normal range come out right.
+// x = n ln 2 + r; 2 p 2^(n-1), so that the largest results do not overflow half-way. What is
+// below the normal range becomes 0.
 INLINE float k_exp(float x) {{
-  x = x > 89.0f ? 89.0f : x; x = x < -104.0f ? -104.0f : x;
+  x = x > 89.0f ? 89.0f : x; x = x < -87.5f ? -87.5f : x;
   float shifted = x * {LOG2_E!r}f + 12582912.0f, n = shifted - 12582912.0f;
-  int32_t k = bits<int32_t>(shifted) - 0x4b400000, half = k >> 1;
+  int32_t k = bits<int32_t>(shifted) - 0x4b400000;
   float r = (x - n * {LN2_HIGH!r}f) - n * {LN2_LOW!r}f;
   float p = r * r * {tail} + r + 1.0f;
-  return p * bits<float>((half + 127) << 23) * bits<float>((k - half + 127) << 23);
+  return (p + p) * bits<float>((k + 126) << 23);
 }}
 INLINE double k_exp(double x) {{ return exp(x); }}
 """
@@ -168,6 +169,9 @@ _NEEDS = {"tanh": ("expm1",), "sigmoid": ("exp",), "log1p": ("log",), "erf": ("e
 LIBM = frozenset("log2 log10 sin cos tan asin acos atan sinh cosh floor ceil trunc pow".split())
 """Functions left to libm (the compiler turns the rounding ones into instructions)."""
 
+VECTOR_LIBM = frozenset({"sin", "cos", "pow"})
+"""Those of them that glibc has had as vector functions since 2.22 (within 4 ulp)."""
+
 
 def math_source(functions: frozenset[str], *, fast: bool, streaming: bool) -> str:
     """Return the definitions of the named functions (`exp`, `tanh`, …) and of what they need."""
@@ -186,6 +190,14 @@ def math_source(functions: frozenset[str], *, fast: bool, streaming: bool) -> st
         "erf": _erf(),
     }
     parts = [_HEAD, _REST, *(text for name, text in texts.items() if name in wanted)]
+    if wanted & VECTOR_LIBM:
+        parts.append("#if defined(__x86_64__) && defined(__GLIBC__)  // libmvec has these\n")
+        for name in sorted(wanted & VECTOR_LIBM):
+            arguments = "float, float" if name == "pow" else "float"
+            parts.append(
+                f'extern "C" __attribute__((simd("notinbranch"))) float {name}f({arguments});\n'
+            )
+        parts.append("#endif\n")
     for name in sorted(wanted & LIBM):
         arguments = ("x", "y") if name == "pow" else ("x",)
         for kind, suffix in (("float", "f"), ("double", "")):

@@ -221,7 +221,9 @@ class WalkWriter:
         lines: list[str] = []
         for value in self.kernel.kept:
             if value in self.values and not self._is_kept(value):
-                lines.append(f"keep_{self.kernel.names[value]}[{inner}] = {self.kernel.use(value)};")
+                lines.append(
+                    f"keep_{self.kernel.names[value]}[{inner}] = {self.kernel.use(value)};"
+                )
         for reduction in self.step.reductions:
             name, join = self.kernel.names[reduction], JOIN[reduction.kind]
             term = f"({self._partial_type(reduction)}){self.kernel.use(reduction.arg)}"
@@ -265,7 +267,10 @@ class WalkWriter:
             lines = self._statement(value, inner="(c + j)")
             if value in kernel.arrayed:
                 name = kernel.names[value]
-                lines = [line.replace(f"const {c_type(value.dtype)} {name} =", f"x_{name}[j] =") for line in lines]
+                lines = [
+                    line.replace(f"const {c_type(value.dtype)} {name} =", f"x_{name}[j] =")
+                    for line in lines
+                ]
             text.add(*lines)
         text.add("}")
 

@@ -140,9 +140,7 @@ def _decomposed(
     raise Unsupported(f"{target}")
 
 
-def _trace(
-    call: Callable[..., Any], fakes: list[torch.Tensor], name: str
-) -> fx.GraphModule:
+def _trace(call: Callable[..., Any], fakes: list[torch.Tensor], name: str) -> fx.GraphModule:
     if not fakes:
         raise Unsupported(name)
     try:
@@ -152,7 +150,9 @@ def _trace(
 
 
 def _outputs(
-    node: fx.Node, returned: Any, inner: Mapping[fx.Node, Any]  # noqa: ANN401
+    node: fx.Node,
+    returned: Any,
+    inner: Mapping[fx.Node, Any],  # noqa: ANN401
 ) -> Value | tuple[Value | None, ...]:
     if isinstance(returned, fx.Node):
         made = inner[returned]

@@ -9,6 +9,7 @@ from torch import fx
 
 from kopt.actors.rewriter.codegen.cpp.function import cpp_definition
 from kopt.actors.rewriter.codegen.cpp.loader import IMPORTS
+from kopt.actors.rewriter.codegen.gpu.function import triton_definition
 from kopt.actors.rewriter.codegen.ir import Load, Unsupported, postorder
 from kopt.actors.rewriter.codegen.kernel import FusedKernel
 from kopt.actors.rewriter.codegen.region import Region, regions
@@ -20,9 +21,7 @@ CACHE_BYTES = 32 << 20
 """Data beyond this is taken not to be in a cache when it is read again."""
 
 
-def fuse(
-    graph: fx.GraphModule, *, device: DeviceKind, schedule: Schedule
-) -> list[FusedKernel]:
+def fuse(graph: fx.GraphModule, *, device: DeviceKind, schedule: Schedule) -> list[FusedKernel]:
     """Write kernels for the element-wise, reduction and scan parts of an ATen graph.
 
     Args:
@@ -55,7 +54,9 @@ def _kernel(
             )
             imports = tuple(f"import {module}" for module in IMPORTS)
         else:
-            raise Unsupported("cuda")
+            definition, imports = triton_definition(
+                stages, name=name, inputs=inputs, roots=region.roots, schedule=schedule
+            )
     except Unsupported:
         return None
     results = ", ".join(f"{{{node.name}}}" for node in region.outputs)
@@ -77,6 +78,13 @@ def schedules(graph: fx.GraphModule, device: DeviceKind) -> list[Schedule]:
     if device == "cuda":
         first = Schedule()
         return [first]
-    size = max((node.meta["val"].numel() for node in graph.graph.nodes if "val" in node.meta and hasattr(node.meta["val"], "numel")), default=0)
+    size = max(
+        (
+            node.meta["val"].numel()
+            for node in graph.graph.nodes
+            if "val" in node.meta and hasattr(node.meta["val"], "numel")
+        ),
+        default=0,
+    )
     first = Schedule(cpu_streaming=size * 4 > CACHE_BYTES)
     return [first, replace(first, cpu_streaming=not first.cpu_streaming)]

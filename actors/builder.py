@@ -1,0 +1,157 @@
+"""The build lane: what a candidate's import compiles, compiled on CPUs ahead of its device.
+
+A candidate's builds are in a folder of its own, named by its id, that no other candidate sees. The
+folder is made elsewhere, marked when whole, and reused by whoever needs the same candidate.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kopt.actors.config import EvaluateConfig
+from kopt.actors.devices.base import DeviceName
+from kopt.actors.supervisor.child import ChildFailed
+from kopt.actors.supervisor.environment import child_environment
+from kopt.actors.supervisor.gates import load_verdict
+from kopt.actors.supervisor.settings import Bench, memory_limit
+from kopt.actors.supervisor.zygote import Zygote
+from kopt.candidate import Candidate, Language
+from kopt.evaluation import Check, Evaluation
+from kopt.problem import Problem
+from kopt.static_check import static_check
+from kopt.verdict import CompileFailed, TimedOut, Verdict
+
+BUILT_BY_IMPORT: frozenset[Language] = frozenset({"cpp", "cuda", "cute"})
+"""Languages whose candidates compile while they are imported; others have nothing to build."""
+_WHOLE = ".built"
+"""Marks a folder whose build ended well."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildResult:
+    """What came of building a candidate."""
+
+    failed: Evaluation | None
+    """The verdict, where it cannot be built."""
+    build_dir: str | None
+    """Its folder of builds; None where it has none."""
+    build_s: float
+    cached: bool = False
+    """It was built before; nothing was compiled."""
+
+
+class Builder:
+    """Builds candidates, one at a time; several builders share a cache."""
+
+    def __init__(self, config: EvaluateConfig, device: DeviceName, cache_dir: str) -> None:
+        """Start the zygote whose children import candidates; no device is touched.
+
+        Args:
+            config: for deadlines and what a verdict names.
+            device: that the candidates are for.
+            cache_dir: kopt's cache on this node.
+        """
+        self._config = config
+        self._device = device
+        self._cache = Path(cache_dir)
+        num_threads = len(os.sched_getaffinity(0))
+        self._bench = Bench(
+            zygote=Zygote(
+                child_environment(
+                    scratch=Path("/tmp"), num_threads=num_threads, cache_dir=self._cache
+                )
+            ),
+            device="cpu",
+            config=config,
+            cache_dir=self._cache,
+            num_threads=num_threads,
+            memory_bytes=memory_limit(config, device=device),
+        )
+
+    def build(self, problem: Problem, candidate: Candidate) -> BuildResult:
+        """Compile what the candidate's import compiles.
+
+        Raises:
+            WorkerLost: the zygote is gone.
+        """
+        began_s = time.monotonic()
+        folder = self._folder(candidate)
+        if candidate.language not in BUILT_BY_IMPORT:
+            folder.mkdir(parents=True, exist_ok=True)  # for what it compiles when it runs
+            return BuildResult(failed=None, build_dir=str(folder), build_s=0.0)
+        if not static_check(candidate.source, language=candidate.language).passed:
+            # The supervisor says why; code that fails gate 1 is not run, here neither.
+            return BuildResult(failed=None, build_dir=None, build_s=0.0)
+        with _locked(folder):
+            cached = (folder / _WHOLE).exists()
+            verdict = None if cached else self._compile(problem, candidate, folder)
+        build_s = time.monotonic() - began_s
+        failed = None if verdict is None else self._failed(problem, candidate, verdict, build_s)
+        return BuildResult(failed=failed, build_dir=str(folder), build_s=build_s, cached=cached)
+
+    def close(self) -> None:
+        """End the zygote."""
+        self._bench.zygote.close()
+
+    def _folder(self, candidate: Candidate) -> Path:
+        name = candidate.candidate_id
+        return self._cache / "build" / name[:2] / name
+
+    def _compile(self, problem: Problem, candidate: Candidate, folder: Path) -> Verdict | None:
+        shutil.rmtree(folder, ignore_errors=True)  # what a killed builder left
+        folder.mkdir(parents=True)
+        limit_s = self._config.timeouts.build_s
+        child = None
+        try:
+            child = self._bench.child(problem, build_dir=folder)
+            child.ask("import", timeout_s=limit_s, source=candidate.source, name="candidate")
+        except ChildFailed as failure:
+            shutil.rmtree(folder, ignore_errors=True)
+            if failure.how == "timed_out":
+                return TimedOut(stage="build", limit_s=failure.limit_s)
+            verdict = load_verdict(failure)
+            if isinstance(verdict, CompileFailed):
+                return CompileFailed(stage="build", log=verdict.log)
+            return verdict
+        finally:
+            if child is not None:
+                child.end()
+        (folder / _WHOLE).touch()
+        return None
+
+    def _failed(
+        self, problem: Problem, candidate: Candidate, verdict: Verdict, build_s: float
+    ) -> Evaluation:
+        return Evaluation(
+            verdict=verdict,
+            problem=problem.problem_id,
+            candidate=candidate.candidate_id,
+            language=candidate.language,
+            ladder=self._config.ladder,
+            device=self._device,
+            track=self._config.track,
+            sandbox="process",
+            gates=(
+                Check(name="static", passed=True),
+                Check(name="correctness", passed=False, detail=verdict.reason),
+            ),
+            checks=(Check(name="build", passed=False, detail=verdict.reason),),
+            degenerate=bool(problem.degenerate),
+            timeline_s={"built": build_s},
+        )
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock: whoever wants the same candidate waits for the one who builds it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,350 @@
+"""The loop of commands that a child serves, for the reference and for candidates alike.
+
+It reports what it sees (structure, aliasing, its own clock), and writes values into buffers that
+the supervisor made. It never reports a pass: in here, candidate code can lie about anything.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from kopt.actors.child.channel import Channel, ChannelClosed
+from kopt.actors.child.memory import DTYPES, map_tensor, spec_from_json, spec_of
+from kopt.actors.child.module import (
+    StageFailed,
+    construct,
+    default_dtype,
+    import_source,
+    init_arguments,
+)
+from kopt.actors.child.plain import NotPlain, decode, encode
+from kopt.actors.devices.base import Device, open_device
+from kopt.problem import CANDIDATE_CLASS, REFERENCE_CLASS
+
+LOG_CHARACTERS = 6_000
+
+
+class Runner:
+    """Serves commands on one module."""
+
+    def __init__(self, channel: Channel, *, sandbox: str, settings: dict[str, Any]) -> None:
+        """Open the device and pin its flags.
+
+        Args:
+            channel: to the supervisor.
+            sandbox: the level in force, reported with the first answer.
+            settings: device, threads, ladder flags, module mode, dtype.
+        """
+        self._channel = channel
+        self._sandbox = sandbox
+        self._settings = settings
+        self._device: Device | None = None
+        self._module: Any = None
+        self._model: nn.Module | None = None
+        self._run: Callable[..., object] | None = None
+        self._buffers: dict[int, torch.Tensor] = {}
+        self._sets: dict[int, list[Any]] = {}
+        self._stash: list[torch.Tensor] = []
+        self._last: object = None
+
+    def serve(self) -> None:
+        """Answer commands until the supervisor is gone."""
+        while True:
+            try:
+                command, fds = self._channel.receive()
+            except ChannelClosed:
+                return
+            try:
+                answer = self._answer(command, fds)
+            except StageFailed as failure:
+                answer = {"failed": failure.stage, "log": failure.why}
+            except BaseException as error:  # noqa: BLE001 - the process boundary: all is reported
+                answer = {"failed": str(command["op"]), "log": _words(error)}
+            try:
+                self._channel.send(answer)
+            except ChannelClosed:
+                return
+
+    def _answer(self, command: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        operation = command["op"]
+        method = getattr(self, f"do_{operation}")
+        fields = {name: value for name, value in command.items() if name != "op"}
+        with torch.no_grad():
+            if operation == "map":
+                return dict(method(fds=fds, **fields))
+            return dict(method(**fields) or {})
+
+    # -- setting up ---------------------------------------------------------------------------
+
+    def do_open(self) -> dict[str, Any]:
+        """Make the device's context."""
+        self._device = open_device(self._settings["device"])
+        self._device.set_up(
+            num_threads=self._settings["num_threads"],
+            matmul_tf32=self._settings["matmul_tf32"],
+            cudnn_tf32=self._settings["cudnn_tf32"],
+        )
+        return {"sandbox": self._sandbox}
+
+    def do_map(self, *, fds: list[int], numbers: list[int], specs: list[Any]) -> dict[str, Any]:
+        """Map buffers of the supervisor under their numbers."""
+        for fd, number, spec in zip(fds, numbers, specs, strict=True):
+            self._buffers[number] = map_tensor(fd, spec_from_json(spec))
+            os.close(fd)
+        return {}
+
+    def do_unmap(self, *, numbers: list[int]) -> dict[str, Any]:
+        """Let buffers go."""
+        for number in numbers:
+            self._buffers.pop(number, None)
+        return {}
+
+    def do_import(self, *, source: str, name: str) -> dict[str, Any]:
+        """Import a source; what it builds, it builds now."""
+        self._module = import_source(source, name=name, folder=Path.cwd())
+        return {}
+
+    def do_construct_reference(self, *, seed: int) -> dict[str, Any]:
+        """Make the reference's Model; return its constructor's arguments."""
+        arguments = init_arguments(self._module)
+        self._place_model(construct(self._module, REFERENCE_CLASS, arguments, **self._how(seed)))
+        return {"arguments": self._stash_tree(arguments), **self._stashed()}
+
+    def do_construct_candidate(self, *, arguments: Any, seed: int) -> dict[str, Any]:  # noqa: ANN401
+        """Make the candidate's ModelNew with the reference's arguments."""
+        values = decode(arguments, lambda number: self._buffers[number].clone())
+        self._place_model(construct(self._module, CANDIDATE_CLASS, values, **self._how(seed)))
+        return {}
+
+    def _how(self, seed: int) -> dict[str, Any]:
+        return {"seed": seed, "mode": self._settings["module_mode"]}
+
+    def _place_model(self, model: nn.Module) -> None:
+        assert self._device is not None
+        dtype = self._settings["dtype"]
+        model = model.to(self._device.name)
+        if dtype is not None:
+            model = model.to(DTYPES[dtype])
+        self._model = model
+        self._run = model
+
+    # -- state --------------------------------------------------------------------------------
+
+    def do_describe_state(self) -> dict[str, Any]:
+        """Return name, shape, dtype and kind of every tensor of the module's state."""
+        assert self._model is not None
+        parameters = {name for name, _ in self._model.named_parameters(remove_duplicate=False)}
+        return {
+            "state": [
+                [name, *spec_of(tensor).to_json(), name in parameters]
+                for name, tensor in self._model.state_dict().items()
+            ]
+        }
+
+    def do_export_state(self, *, into: dict[str, int]) -> dict[str, Any]:
+        """Copy the module's state into buffers."""
+        assert self._model is not None
+        state = self._model.state_dict()
+        for name, number in into.items():
+            self._buffers[number].copy_(state[name])
+        return {}
+
+    def do_load_state(self, *, sources: dict[str, int]) -> dict[str, Any]:
+        """Load the module's state from buffers, by name; names not given keep their values."""
+        assert self._model is not None
+        state = {name: self._buffers[number] for name, number in sources.items()}
+        outcome = self._model.load_state_dict(state, strict=False)
+        if outcome.unexpected_keys:
+            raise KeyError(f"load_state_dict did not take {outcome.unexpected_keys[:3]}")
+        return {}
+
+    # -- inputs -------------------------------------------------------------------------------
+
+    def do_make_inputs(self, *, seed: int) -> dict[str, Any]:
+        """Run the problem's get_inputs() under a seed, for the supervisor to fetch."""
+        torch.manual_seed(seed)
+        make = getattr(self._module, "get_inputs", None)
+        if make is None:
+            raise StageFailed("contract", "the source defines no get_inputs()")
+        values = make()
+        if not isinstance(values, list | tuple):
+            raise StageFailed(
+                "contract", f"get_inputs() must return a list, got {type(values).__name__}"
+            )
+        try:
+            tree = self._stash_tree([self._cast(value) for value in values])
+        except NotPlain as error:
+            raise StageFailed("contract", f"get_inputs() holds {error}, not a tensor") from error
+        return {"tree": tree, **self._stashed()}
+
+    def _cast(self, value: Any) -> Any:  # noqa: ANN401
+        dtype = self._settings["dtype"]
+        if isinstance(value, torch.Tensor) and dtype is not None and value.is_floating_point():
+            return value.to(DTYPES[dtype])
+        return value
+
+    def do_bind(self, *, number: int, tree: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Make an input set of buffers; on a GPU its tensors are uploaded."""
+        device = self._device
+        assert device is not None
+        self._sets[number] = decode(tree, lambda each: device.place(self._buffers[each]))
+        return {}
+
+    def do_unbind(self, *, numbers: list[int]) -> dict[str, Any]:
+        """Let input sets go."""
+        for number in numbers:
+            self._sets.pop(number, None)
+        return {}
+
+    def do_read_back(self, *, number: int, tree: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Copy an input set's tensors, as they are now, into other buffers."""
+        leaves: list[int] = []
+        decode(tree, leaves.append)
+        tensors: list[torch.Tensor] = []
+        encode(self._sets[number], lambda tensor: tensors.append(tensor) or 0)  # type: ignore[func-returns-value]
+        for each, tensor in zip(leaves, tensors, strict=True):
+            self._buffers[each].copy_(tensor)
+        return {}
+
+    # -- running ------------------------------------------------------------------------------
+
+    def do_call(self, *, sets: list[int], seed: int, into: list[list[int]]) -> dict[str, Any]:
+        """Run the module on input sets, all outputs alive at once, and copy them out.
+
+        Without buffers (`into` empty) the outputs are kept, for the supervisor to fetch.
+        """
+        assert self._device is not None
+        outputs = []
+        for number in sets:
+            torch.manual_seed(seed)
+            outputs.append(self._call(self._sets[number]))
+        self._device.check()
+        return self._hand_out(outputs, sets, into)
+
+    def do_call_float64(self, *, number: int, seed: int) -> dict[str, Any]:
+        """Run a copy of the module in double precision, for the supervisor to fetch."""
+        assert self._model is not None
+        assert self._device is not None
+
+        def double(value: Any) -> Any:  # noqa: ANN401
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                return value.double()
+            if isinstance(value, list | tuple):
+                return type(value)(double(each) for each in value)
+            return value
+
+        with default_dtype(torch.float64):
+            model = copy.deepcopy(self._model).double()
+            torch.manual_seed(seed)
+            out = model(*[double(value) for value in self._sets[number]])
+            self._device.check()
+        return self._hand_out([out], [number], [])
+
+    def do_time(self, *, order: list[int], flush: bool) -> dict[str, Any]:
+        """Time one call for each input set of the order; keep the last call's outputs."""
+        assert self._device is not None
+        arguments = [self._sets[number] for number in order]
+        times_us, self._last = self._device.time_calls(self._call, arguments, flush=flush)
+        return {"times_us": times_us}
+
+    def do_export_last(self, *, number: int, into: list[int]) -> dict[str, Any]:
+        """Copy the outputs of the last timed call out; its input set is `number`."""
+        return self._hand_out([self._last], [number], [into])
+
+    def do_compile(self, *, mode: str | None, number: int, seed: int) -> dict[str, Any]:
+        """Put torch.compile round the module and run it once."""
+        assert self._model is not None
+        assert self._device is not None
+        torch._dynamo.reset()
+        compiled: Any = torch.compile(self._model, mode=mode, dynamic=False)
+        self._run = compiled
+        torch.manual_seed(seed)
+        self._call(self._sets[number])
+        self._device.check()
+        return {}
+
+    def _call(self, arguments: Sequence[Any]) -> object:
+        assert self._run is not None
+        return self._run(*arguments)
+
+    # -- handing out --------------------------------------------------------------------------
+
+    def do_fetch(self, *, into: list[int]) -> dict[str, Any]:
+        """Copy what was kept into buffers, in order, and let it go."""
+        for number, tensor in zip(into, self._stash, strict=True):
+            self._buffers[number].copy_(tensor)
+        self._stash = []
+        return {}
+
+    def _hand_out(
+        self, outputs: list[object], sets: list[int], into: list[list[int]]
+    ) -> dict[str, Any]:
+        self._stash = []
+        trees, notes = [], []
+        for position, (out, number) in enumerate(zip(outputs, sets, strict=True)):
+            first = len(self._stash)
+            try:
+                trees.append(self._stash_tree(out, fresh=False))
+            except NotPlain as error:
+                raise StageFailed("output", f"forward returned {error}") from error
+            tensors = self._stash[first:]
+            notes.append(_notes(tensors, self._sets[number]))
+            if into:
+                buffers = [self._buffers[each] for each in into[position]]
+                for buffer, tensor in zip(buffers, tensors, strict=False):
+                    if tuple(buffer.shape) == tuple(tensor.shape):
+                        buffer.copy_(tensor)
+        answer = {"trees": trees, "notes": notes, **self._stashed()}
+        if into:
+            self._stash = []
+        return answer
+
+    def _stash_tree(self, value: object, *, fresh: bool = True) -> Any:  # noqa: ANN401
+        if fresh:
+            self._stash = []
+
+        def put(tensor: torch.Tensor) -> int:
+            self._stash.append(tensor)
+            return len(self._stash) - 1
+
+        return encode(value, put)
+
+    def _stashed(self) -> dict[str, Any]:
+        return {"specs": [spec_of(tensor).to_json() for tensor in self._stash]}
+
+
+def _notes(tensors: list[torch.Tensor], arguments: list[Any]) -> dict[str, Any]:
+    """What is odd about an output: a subclass, a storage shared with an input, holes."""
+    inputs: list[torch.Tensor] = []
+    encode(arguments, lambda tensor: inputs.append(tensor) or 0)  # type: ignore[func-returns-value]
+    storages = {tensor.untyped_storage().data_ptr() for tensor in inputs if tensor.numel()}
+    return {
+        "types": sorted(
+            {type(tensor).__name__ for tensor in tensors if type(tensor) is not torch.Tensor}
+        ),
+        "aliases": any(
+            tensor.untyped_storage().data_ptr() in storages for tensor in tensors if tensor.numel()
+        ),
+        "dense": all(_is_dense(tensor) for tensor in tensors),
+        "devices": sorted({tensor.device.type for tensor in tensors}),
+    }
+
+
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """Whether each element has a place of its own: no stride 0 from an expand."""
+    return all(
+        size <= 1 or stride != 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+    )
+
+
+def _words(error: BaseException) -> str:
+    """The end of a traceback: what an author needs, bounded."""
+    return "".join(traceback.format_exception(error))[-LOG_CHARACTERS:]

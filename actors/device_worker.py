@@ -1,0 +1,55 @@
+"""The device lane's worker: a supervisor as a plain class, wrapped as a Ray actor by its pool."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from kopt.actors.builder import BuildResult
+from kopt.actors.config import EvaluateConfig
+from kopt.actors.devices.base import DeviceName
+from kopt.actors.supervisor.supervisor import Supervisor
+from kopt.candidate import Candidate
+from kopt.evaluation import Evaluation
+from kopt.ports import Target
+from kopt.problem import Problem
+
+
+class DeviceWorker:
+    """Owns one device; judges one candidate at a time."""
+
+    def __init__(
+        self, config: EvaluateConfig, device: DeviceName, number: int, cache_dir: str
+    ) -> None:
+        """Start.
+
+        Args:
+            config: how candidates are judged; its secret must be set.
+            device: kind of device; which one is Ray's to say, by CUDA_VISIBLE_DEVICES.
+            number: of this worker, for logs.
+            cache_dir: kopt's cache on this node.
+
+        Raises:
+            ConfigError: the device is not here.
+        """
+        self.number = number
+        self._supervisor = Supervisor(config, device=device, cache_dir=Path(cache_dir))
+
+    def target(self) -> Target:
+        """Return what the device is."""
+        return self._supervisor.target
+
+    def evaluate(self, problem: Problem, candidate: Candidate, built: BuildResult) -> Evaluation:
+        """Verify and time one candidate that was built.
+
+        Raises:
+            ProblemError: the reference breaks its contract or cannot run here.
+            WorkerLost: the zygote is gone.
+        """
+        build_dir = Path(built.build_dir) if built.build_dir is not None else None
+        evaluation = self._supervisor.evaluate(problem, candidate, build_dir=build_dir)
+        return replace(evaluation, timeline_s={"built": built.build_s, **evaluation.timeline_s})
+
+    def close(self) -> None:
+        """End every process of this worker."""
+        self._supervisor.close()

@@ -1,0 +1,115 @@
+"""The `cuda` device: events time each call with the L2 flushed, all streams joined."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from kopt.actors.devices.base import Call, DeviceName
+from kopt.errors import ConfigError
+from kopt.ports import Target
+
+FLUSH_FACTOR = 2
+"""The flush buffer's size over the L2's."""
+
+# Bound before a candidate could patch the names that are looked up later.
+_Event: Any = torch.cuda.Event
+_synchronize = torch.cuda.synchronize
+
+
+class CudaDevice:
+    """The first visible GPU."""
+
+    name: DeviceName = "cuda"
+
+    def __init__(self) -> None:
+        """Make the context, and the buffer that evicts the L2."""
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+        properties = torch.cuda.get_device_properties(0)
+        flush_bytes = FLUSH_FACTOR * max(int(properties.L2_cache_size), 32 << 20)
+        self._flush = torch.empty(flush_bytes // 4, dtype=torch.int32, device="cuda")
+
+    def set_up(self, *, num_threads: int, matmul_tf32: bool, cudnn_tf32: bool) -> None:
+        """Pin the TF32 flags of the ladder."""
+        torch.set_num_threads(num_threads)
+        torch.backends.cuda.matmul.allow_tf32 = matmul_tf32
+        torch.backends.cudnn.allow_tf32 = cudnn_tf32
+
+    def place(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Copy the tensor to the GPU."""
+        return tensor.to("cuda")
+
+    def check(self) -> None:
+        """Join every stream; a launch that failed or a kernel that faulted raises here.
+
+        Raises:
+            RuntimeError: CUDA reports an error.
+        """
+        _synchronize()
+
+    def time_calls(
+        self, call: Call, arguments: Sequence[Sequence[Any]], *, flush: bool
+    ) -> tuple[list[float], object]:
+        """Time by events: each call cold, or all calls back to back."""
+        if flush:
+            return self._time_each_cold(call, arguments)
+        begin, end = _Event(enable_timing=True), _Event(enable_timing=True)
+        out: object = None
+        _synchronize()
+        begin.record()
+        for each in arguments:
+            out = call(each)
+        end.record()
+        _synchronize()
+        return [begin.elapsed_time(end) * 1e3], out
+
+    def _time_each_cold(
+        self, call: Call, arguments: Sequence[Sequence[Any]]
+    ) -> tuple[list[float], object]:
+        pairs = [(_Event(enable_timing=True), _Event(enable_timing=True)) for _ in arguments]
+        out: object = None
+        _synchronize()
+        for each, (begin, end) in zip(arguments, pairs, strict=True):
+            # The flush runs on the device while the host is already launching the call, so that
+            # launch latency is hidden as in a busy stream.
+            self._flush.zero_()
+            begin.record()
+            out = call(each)
+            end.record()
+        _synchronize()
+        return [begin.elapsed_time(end) * 1e3 for begin, end in pairs], out
+
+
+def cuda_target() -> Target:
+    """Return the first visible GPU as a target, asked in a process of its own.
+
+    The supervisor and the zygote must not make a CUDA context: the one would hold device memory
+    for nothing, the other could not be forked any more.
+
+    Raises:
+        ConfigError: no GPU answers.
+    """
+    code = (
+        "import torch; p = torch.cuda.get_device_properties(0);"
+        "print(torch.cuda.get_device_name(0), p.major, p.minor, sep='|')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+    )
+    if done.returncode != 0:
+        words = done.stderr.strip().splitlines()
+        raise ConfigError(
+            f"device=cuda: torch sees no GPU ({words[-1] if words else 'no reason given'}); "
+            "use device=cpu, or see kopt doctor"
+        )
+    name, major, minor = done.stdout.strip().splitlines()[-1].split("|")
+    return Target(
+        device="cuda",
+        name=name,
+        arch=f"sm_{major}{minor}",
+        languages=("triton", "cuda", "cpp", "torch"),
+    )

@@ -1,0 +1,1 @@
+"""Triton: `@triton.jit` kernels and a Python launcher for each region."""

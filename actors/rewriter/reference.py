@@ -1,0 +1,122 @@
+"""The reference as Python objects: its source executed, its Model and inputs made without memory.
+
+Tensors are fake (shape, dtype and strides only), so that a reference with gigabytes of inputs is
+read as fast as a small one. A Model that needs real values to construct gets real ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Literal
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils import _pytree as pytree
+
+from kopt.errors import ProblemError
+from kopt.problem import REFERENCE_CLASS, Problem
+
+ModuleMode = Literal["train", "eval"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """A constructed reference and one set of arguments."""
+
+    model: nn.Module
+    arguments: tuple[Any, ...]
+    """Positional arguments of forward."""
+    fake: FakeTensorMode | None
+    """The mode that its tensors belong to; None where they are real."""
+
+
+def load_reference(problem: Problem, *, mode: ModuleMode) -> Reference:
+    """Construct the problem's Model and inputs, cast to the problem's dtype.
+
+    Raises:
+        ProblemError: the source does not import, or breaks the contract.
+    """
+    with _imported(problem) as module:
+        fake = FakeTensorMode(allow_non_fake_inputs=True)
+        try:
+            with fake:
+                model, arguments = _make(problem, module, mode=mode)
+            return Reference(model=model, arguments=arguments, fake=fake)
+        except ProblemError:
+            raise
+        except Exception:  # noqa: BLE001 -- the source's own code: real values may be all it needs
+            pass
+        try:
+            model, arguments = _make(problem, module, mode=mode)
+        except ProblemError:
+            raise
+        except Exception as error:
+            raise ProblemError(
+                problem.name, f"its Model or inputs cannot be made: {first_line(error)}"
+            ) from error
+        return Reference(model=model, arguments=arguments, fake=None)
+
+
+def first_line(error: BaseException) -> str:
+    """Return an error as one short line."""
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0][:200]}" if text else type(error).__name__
+
+
+@contextlib.contextmanager
+def _imported(problem: Problem) -> Iterator[ModuleType]:
+    """Execute the source as a module that exists only meanwhile."""
+    name = f"kopt_reference_{problem.problem_id[:16]}"
+    file = f"<{name}>"
+    module = ModuleType(name)
+    module.__file__ = file
+    lines = problem.source.splitlines(keepends=True)
+    linecache.cache[file] = (len(problem.source), None, lines, file)
+    sys.modules[name] = module
+    dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
+    try:
+        try:
+            exec(compile(problem.source, file, "exec"), module.__dict__)
+        except Exception as error:
+            raise ProblemError(
+                problem.name, f"its source does not import: {first_line(error)}"
+            ) from error
+        yield module
+    finally:
+        # The source may have changed torch's defaults; this process serves other problems too.
+        torch.set_default_dtype(dtype)
+        torch.set_grad_enabled(grad)
+        sys.modules.pop(name, None)
+        linecache.cache.pop(file, None)
+
+
+def _make(
+    problem: Problem, module: ModuleType, *, mode: ModuleMode
+) -> tuple[nn.Module, tuple[Any, ...]]:
+    made_by = getattr(module, REFERENCE_CLASS, None)
+    if made_by is None:
+        raise ProblemError(problem.name, f"its source defines no class {REFERENCE_CLASS}")
+    make_inputs = getattr(module, "get_inputs", None)
+    if make_inputs is None:
+        raise ProblemError(problem.name, "its source defines no get_inputs()")
+    make_init = getattr(module, "get_init_inputs", None)
+    init = list(make_init()) if make_init is not None else []
+    model = made_by(*init)
+    if not isinstance(model, nn.Module):
+        raise ProblemError(
+            problem.name, f"{REFERENCE_CLASS} must be an nn.Module, got {type(model).__name__}"
+        )
+    arguments = tuple(make_inputs())
+    if problem.dtype is not None:
+        dtype = getattr(torch, problem.dtype)
+        model = model.to(dtype)
+        arguments = pytree.tree_map_only(
+            torch.Tensor, lambda t: t.to(dtype) if t.is_floating_point() else t, arguments
+        )
+    return (model.eval() if mode == "eval" else model), arguments

@@ -1,0 +1,1 @@
+"""Who decides: starts children, owns secrets, inputs, reference outputs, clocks and the verdict."""

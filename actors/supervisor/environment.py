@@ -1,0 +1,66 @@
+"""The environment that children see: what toolchains need, and no keys."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+_PASSED_ON = (
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "LANG",
+    "LC_ALL",
+    "LD_LIBRARY_PATH",
+    "NVIDIA_DRIVER_CAPABILITIES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "OPENBLAS_CORETYPE",
+    "TORCH_CUDA_ARCH_LIST",
+    "TZ",
+)
+
+SPIN_COUNT = 10_000
+"""Turns that an idle OpenMP thread spins before it sleeps, some tens of microseconds: a child that
+waits must not take the cores of the one that is timed."""
+
+
+def child_environment(
+    *, scratch: Path, num_threads: int, cache_dir: Path, build_dir: Path | None = None
+) -> dict[str, str]:
+    """Return the whole environment of a child.
+
+    Args:
+        scratch: its private folder; home and temporary files go there.
+        num_threads: of OpenMP and of torch.
+        cache_dir: kopt's cache; the reference's compiled baselines are kept below it.
+        build_dir: the candidate's own folder of builds; None for the reference.
+    """
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    environment |= {
+        "PATH": os.pathsep.join(
+            [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+        ),
+        "HOME": str(scratch),
+        "TMPDIR": str(scratch),
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": str(num_threads),
+        "MKL_NUM_THREADS": str(num_threads),
+        "GOMP_SPINCOUNT": str(SPIN_COUNT),
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        # A fresh precompiled header costs half a minute, more than a few small kernels save.
+        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+        "TRITON_DEFAULT_FP_FUSION": "1",
+    }
+    if build_dir is None:
+        environment["TORCHINDUCTOR_CACHE_DIR"] = str(cache_dir / "inductor")
+    else:
+        environment |= {
+            "KOPT_BUILD_DIR": str(build_dir),
+            "TORCH_EXTENSIONS_DIR": str(build_dir / "torch_extensions"),
+            "TRITON_CACHE_DIR": str(build_dir / "triton"),
+            "TORCHINDUCTOR_CACHE_DIR": str(build_dir / "inductor"),
+        }
+    return environment

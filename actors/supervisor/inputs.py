@@ -1,0 +1,86 @@
+"""Input sets in shared memory: their values, a checksum that they stay, what they give."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from kopt.actors.child.memory import SharedTensor
+from kopt.actors.child.plain import decode
+
+
+@dataclass(slots=True, kw_only=True)
+class JudgedSet:
+    """One input set, and the reference's outputs on it."""
+
+    name: str
+    """Family and trial: `heavy_tail#1`."""
+    state: int
+    """Which weights it is judged with: 0 as constructed, 1 randomised."""
+    seed: int
+    """Set before each call, for modules that draw."""
+    tree: Any
+    """The arguments as JSON, tensors by position in `tensors`."""
+    tensors: list[SharedTensor]
+    checksum: int
+    outputs: object = None
+    """The reference's, at the problem's own precision; private memory."""
+    outputs64: object = None
+    """The reference's in float64; private memory."""
+
+    def arguments(self) -> list[Any]:
+        """Return the arguments, tensors mapped."""
+        values = decode(self.tree, lambda number: self.tensors[number].tensor)
+        assert isinstance(values, list)
+        return values
+
+    def is_unchanged(self) -> bool:
+        """Whether the shared values are still those that were drawn."""
+        return checksum([each.tensor for each in self.tensors]) == self.checksum
+
+    def close(self) -> None:
+        """Let the memory go."""
+        for tensor in self.tensors:
+            tensor.close()
+        self.tensors = []
+        self.outputs = self.outputs64 = None
+
+
+def checksum(tensors: Sequence[torch.Tensor]) -> int:
+    """Return a CRC-32 over the bytes of dense tensors: a tripwire for mutation, at memory speed."""
+    value = 0
+    for tensor in tensors:
+        if tensor.numel():
+            value = zlib.crc32(_bytes(tensor), value)
+    return value
+
+
+def _bytes(tensor: torch.Tensor) -> memoryview:
+    raw: Any = tensor.reshape(-1).view(torch.uint8).numpy()
+    return memoryview(raw)
+
+
+def renumber(tree: Any, numbers: Sequence[int]) -> Any:  # noqa: ANN401
+    """Return a JSON tree with each tensor's position replaced by its number in a child."""
+    if isinstance(tree, dict):
+        if set(tree) == {"tensor"}:
+            return {"tensor": numbers[tree["tensor"]]}
+        return {key: renumber(value, numbers) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [renumber(item, numbers) for item in tree]
+    return tree
+
+
+def private(tree: Any, tensors: Sequence[SharedTensor], *, first: int = 0) -> object:  # noqa: ANN401
+    """Return a tree of outputs with its tensors copied to private memory.
+
+    Args:
+        tree: as JSON, tensors by position.
+        tensors: what was fetched.
+        first: position of the tree's first tensor in a longer answer.
+    """
+    return decode(tree, lambda number: tensors[number - first].tensor.clone())

@@ -1,0 +1,229 @@
+"""The reference in its child: what it is, its weights, its inputs, what it gives on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kopt.actors.child.memory import SharedTensor, spec_from_json
+from kopt.actors.supervisor.child import Child, ChildFailed
+from kopt.actors.supervisor.inputs import JudgedSet, checksum, private, renumber
+from kopt.actors.supervisor.settings import Bench
+from kopt.actors.verify.families import FamilyPlan, make_family
+from kopt.actors.verify.weights import StateEntry, randomise_parameters
+from kopt.errors import ProblemError
+from kopt.identity import derived_seed
+from kopt.problem import Problem
+from kopt.verdict import last_line
+
+State = dict[str, SharedTensor]
+
+
+class Reference:
+    """A problem's reference, loaded in a child of its own."""
+
+    def __init__(self, bench: Bench, problem: Problem, *, secret: int) -> None:
+        """Import and construct it.
+
+        Raises:
+            ProblemError: it breaks its contract or cannot run here.
+            WorkerLost: the zygote is gone.
+        """
+        self.problem = problem
+        self.limit_s = bench.config.timeouts.reference_s
+        self.init_seed = derived_seed(secret, problem.problem_id, "init") % (1 << 31)
+        try:
+            self.child = bench.child(problem)
+            self.child.ask(
+                "import", timeout_s=self.limit_s, source=problem.source, name="reference"
+            )
+            made = self.child.ask(
+                "construct_reference", timeout_s=self.limit_s, seed=self.init_seed
+            )
+            self.arguments = made["arguments"]
+            self.argument_tensors = self.child.fetch(made, timeout_s=self.limit_s)
+            self.entries, self._parameters = self._describe_state()
+        except (ChildFailed, MemoryError) as error:
+            raise self.fault(error) from None
+        self._numbers: dict[int, int] = {}
+
+    def fault(self, error: ChildFailed | MemoryError) -> ProblemError:
+        """Return what a failure in the reference's child says of the problem."""
+        if isinstance(error, MemoryError):
+            return ProblemError(self.problem.name, f"it does not fit into memory: {error}")
+        if error.how == "timed_out":
+            why = f"the reference's {error.stage} did not end within {error.limit_s:g} s"
+        elif error.stage == "contract":
+            why = last_line(error.log)
+        else:
+            why = f"the reference fails at {error.stage}: {last_line(error.log)}"
+        return ProblemError(self.problem.name, why)
+
+    def states(self, *, seed: int) -> list[State]:
+        """Return its weights as constructed and, if there are any, a second, randomised state.
+
+        Raises:
+            ProblemError: they cannot be fetched.
+        """
+        try:
+            made = {
+                entry.name: SharedTensor(spec_from_json([list(entry.shape), entry.dtype]))
+                for entry in self.entries
+            }
+            if not made:
+                return [made]
+            numbers = self.child.share(list(made.values()))
+            self.child.ask(
+                "export_state",
+                timeout_s=self.limit_s,
+                into=dict(zip(made, numbers, strict=True)),
+            )
+            second = randomise_parameters(
+                {name: shared.tensor for name, shared in made.items()},
+                seed=seed,
+                parameters=self._parameters,
+            )
+            copies = {name: SharedTensor(made[name].spec) for name in made}
+            for name, tensor in second.items():
+                copies[name].tensor.copy_(tensor)
+        except (ChildFailed, MemoryError) as error:
+            raise self.fault(error) from None
+        return [made, copies]
+
+    def load(self, state: State) -> None:
+        """Load weights.
+
+        Raises:
+            ProblemError: the module does not take its own state.
+        """
+        try:
+            load_state(self.child, state, timeout_s=self.limit_s)
+        except ChildFailed as error:
+            raise self.fault(error) from None
+
+    def draw(self, *, seed: int) -> tuple[Any, list[SharedTensor]]:
+        """Return what get_inputs() gives under a seed: (JSON tree, tensors).
+
+        Raises:
+            ProblemError: it raises, returns something else, or does not fit.
+        """
+        try:
+            answer = self.child.ask("make_inputs", timeout_s=self.limit_s, seed=seed)
+            return answer["tree"], self.child.fetch(answer, timeout_s=self.limit_s)
+        except (ChildFailed, MemoryError) as error:
+            raise self.fault(error) from None
+
+    def run(self, judged: JudgedSet, *, number: int) -> None:
+        """Bind an input set and fill in what the reference gives on it, in both precisions.
+
+        Raises:
+            ChildFailed: it raises on these inputs.
+            MemoryError: its outputs do not fit.
+        """
+        bind(self.child, judged, number=number, timeout_s=self.limit_s)
+        answer = self.child.ask(
+            "call", timeout_s=self.limit_s, sets=[number], seed=judged.seed, into=[]
+        )
+        judged.outputs = self._private(answer)
+        answer = self.child.ask(
+            "call_float64", timeout_s=self.limit_s, number=number, seed=judged.seed
+        )
+        judged.outputs64 = self._private(answer)
+
+    def end(self) -> None:
+        """End the child."""
+        self.child.end()
+
+    def _private(self, answer: dict[str, Any]) -> object:
+        fetched = self.child.fetch(answer, timeout_s=self.limit_s)
+        (tree,) = answer["trees"]
+        outputs = private(tree, fetched)
+        for shared in fetched:
+            shared.close()
+        return outputs
+
+    def _describe_state(self) -> tuple[list[StateEntry], set[str]]:
+        answer = self.child.ask("describe_state", timeout_s=self.limit_s)
+        entries = state_entries(answer)
+        return entries, {row[0] for row in answer["state"] if row[3]}
+
+
+def state_entries(answer: dict[str, Any]) -> list[StateEntry]:
+    """Return the entries of a child's description of its state, which may be untrusted.
+
+    Raises:
+        ChildFailed: it is no description.
+    """
+    try:
+        entries = []
+        for name, shape, dtype, _ in answer["state"]:
+            spec = spec_from_json([shape, dtype])
+            entries.append(StateEntry(str(name), spec.shape, spec.dtype))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ChildFailed("died", "state", f"spoke out of turn: {error}") from None
+    return entries
+
+
+def load_state(
+    child: Child, state: State, *, timeout_s: float, sources: dict[str, str] | None = None
+) -> None:
+    """Load weights into a child's module.
+
+    Args:
+        child: that has constructed its module.
+        state: by the reference's names.
+        timeout_s: deadline.
+        sources: the child's name to the reference's; None where they are the same.
+
+    Raises:
+        ChildFailed: the module does not take them.
+    """
+    if not state:
+        return
+    names = sources if sources is not None else {name: name for name in state}
+    used = sorted(set(names.values()))
+    numbers = dict(zip(used, child.share([state[name] for name in used]), strict=True))
+    child.ask(
+        "load_state",
+        timeout_s=timeout_s,
+        sources={name: numbers[source] for name, source in names.items()},
+    )
+    child.ask("unmap", timeout_s=timeout_s, numbers=list(numbers.values()))
+
+
+def bind(child: Child, judged: JudgedSet, *, number: int, timeout_s: float) -> None:
+    """Give a child an input set under a number.
+
+    Raises:
+        ChildFailed: it is gone, or the inputs do not fit on its device.
+    """
+    numbers = child.share(judged.tensors)
+    child.ask("bind", timeout_s=timeout_s, number=number, tree=renumber(judged.tree, numbers))
+
+
+def draw_family(
+    tree: Any,  # noqa: ANN401
+    base: list[SharedTensor],
+    *,
+    plan: FamilyPlan,
+    family: Any,  # noqa: ANN401
+    trial: int,
+    state: int,
+    seed: int,
+) -> JudgedSet:
+    """Return one input set of a family, drawn from what get_inputs() gave.
+
+    Raises:
+        MemoryError: it does not fit.
+    """
+    judged = JudgedSet(
+        name=f"{family}#{trial}",
+        state=state,
+        seed=derived_seed(seed, "call") % (1 << 31),
+        tree=tree,
+        tensors=[SharedTensor(each.spec) for each in base],
+        checksum=0,
+    )
+    drawn = JudgedSet(name="base", state=0, seed=0, tree=tree, tensors=base, checksum=0)
+    make_family(drawn.arguments(), plan=plan, name=family, seed=seed, into=judged.arguments())
+    judged.checksum = checksum([each.tensor for each in judged.tensors])
+    return judged

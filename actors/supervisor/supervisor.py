@@ -1,0 +1,187 @@
+"""The supervisor: one device, its sessions, and the verdict on each candidate.
+
+Whatever a candidate does ends in a verdict. The default is fail: `Correct` is made in one place,
+after every check passed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections import OrderedDict
+from pathlib import Path
+
+from kopt.actors.config import EvaluateConfig
+from kopt.actors.devices.base import DeviceName, describe
+from kopt.actors.supervisor.environment import child_environment
+from kopt.actors.supervisor.gates import (
+    Judged,
+    Loaded,
+    Trail,
+    correctness_gate,
+    load_candidate,
+    static_gate,
+)
+from kopt.actors.supervisor.race import performance_gate
+from kopt.actors.supervisor.session import Session, open_session
+from kopt.actors.supervisor.settings import Bench, memory_limit
+from kopt.actors.supervisor.zygote import Zygote
+from kopt.actors.verify.compare import worst
+from kopt.candidate import Candidate
+from kopt.evaluation import Check, Evaluation
+from kopt.identity import derived_seed
+from kopt.ports import Target
+from kopt.problem import Problem
+from kopt.verdict import Correct, Verdict
+
+MAX_SESSIONS = 2
+"""Problems kept ready: the one at work, and the one it alternates with."""
+
+
+class Supervisor:
+    """Judges candidates on one device."""
+
+    def __init__(
+        self,
+        config: EvaluateConfig,
+        *,
+        device: DeviceName,
+        cache_dir: Path,
+        target: Target | None = None,
+    ) -> None:
+        """Start the zygote.
+
+        Args:
+            config: how candidates are judged; its secret must be set.
+            device: kind of device.
+            cache_dir: kopt's cache.
+            target: what the device is; None asks it.
+
+        Raises:
+            ConfigError: the device is not here.
+        """
+        if config.secret is None:
+            raise ValueError("a supervisor needs a secret")
+        self.target = target or describe(device)
+        num_threads = len(os.sched_getaffinity(0))
+        self._bench = Bench(
+            zygote=Zygote(
+                child_environment(
+                    scratch=Path("/tmp"), num_threads=num_threads, cache_dir=cache_dir
+                )
+            ),
+            device=device,
+            config=config,
+            cache_dir=cache_dir,
+            num_threads=num_threads,
+            memory_bytes=memory_limit(config, device=device),
+        )
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
+
+    def evaluate(
+        self, problem: Problem, candidate: Candidate, *, build_dir: Path | None = None
+    ) -> Evaluation:
+        """Verify and time one candidate.
+
+        Raises:
+            ProblemError: the reference breaks its contract or cannot run here.
+            WorkerLost: the zygote is gone.
+        """
+        trail = Trail()
+        clock = _Laps()
+        loaded: Loaded | None = None
+        session: Session | None = None
+        sandbox = "none"
+        verdict: Verdict
+        try:
+            with _gate("static", trail):
+                static_gate(candidate, languages=self.target.languages, trail=trail)
+            session = self._session(problem)
+            trail.checks += session.checks
+            clock.lap("prepared")
+            with _gate("correctness", trail):
+                loaded = load_candidate(
+                    self._bench, session, candidate, build_dir=build_dir, trail=trail
+                )
+                sandbox = loaded.child.sandbox
+                clock.lap("forked")
+                correctness_gate(self._bench, session, loaded, trail=trail)
+            clock.lap("verified")
+            seed = derived_seed(self._bench.config.secret, candidate.candidate_id, "order")
+            timing = performance_gate(
+                self._bench, session, loaded, trail=trail, rng=random.Random(seed)
+            )
+            verdict = Correct(timing=timing, error=worst(trail.errors))
+        except Judged as judged:
+            verdict = judged.verdict
+        finally:
+            if loaded is not None:
+                loaded.child.end()
+            clock.lap(
+                "timed" if any(gate.name == "performance" for gate in trail.gates) else "ended"
+            )
+        baseline_checks = session.baselines.checks if session is not None else []
+        return Evaluation(
+            verdict=verdict,
+            problem=problem.problem_id,
+            candidate=candidate.candidate_id,
+            language=candidate.language,
+            ladder=self._bench.config.ladder,
+            device="cpu" if self._bench.device == "cpu" else self.target.name,
+            track=self._bench.config.track,
+            sandbox=sandbox,
+            gates=tuple(trail.gates),
+            checks=(*trail.checks, *baseline_checks),
+            degenerate=session.degenerate if session is not None else bool(problem.degenerate),
+            timeline_s=clock.laps,
+        )
+
+    def close(self) -> None:
+        """End every child and the zygote."""
+        for session in self._sessions.values():
+            session.close()
+        self._sessions.clear()
+        self._bench.zygote.close()
+
+    def _session(self, problem: Problem) -> Session:
+        known = self._sessions.pop(problem.problem_id, None)
+        if known is None:
+            while len(self._sessions) >= MAX_SESSIONS:
+                _, oldest = self._sessions.popitem(last=False)
+                oldest.close()
+            known = open_session(self._bench, problem)
+        self._sessions[problem.problem_id] = known
+        return known
+
+
+class _Laps:
+    """Seconds between one stage's end and the next's."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last_s = time.monotonic()
+
+    def lap(self, name: str) -> None:
+        now_s = time.monotonic()
+        self.laps[name] = now_s - self._last_s
+        self._last_s = now_s
+
+
+class _gate:
+    """Notes a gate's outcome, whatever it is."""
+
+    def __init__(self, name: str, trail: Trail) -> None:
+        self._name = name
+        self._trail = trail
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, _: object) -> None:
+        if kind is None:
+            self._trail.gates.append(Check(name=self._name, passed=True))
+        elif isinstance(error, Judged):
+            self._trail.gates.append(
+                Check(name=self._name, passed=False, detail=error.verdict.reason)
+            )

@@ -1,0 +1,138 @@
+"""The supervisor's side of the zygote: started once, asked to fork children and to end them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kopt.actors.child.channel import Channel, ChannelClosed
+from kopt.errors import WorkerLost
+
+START_S = 120.0
+"""Importing torch on a cold, busy host."""
+ORDER_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forked:
+    """A child that was forked."""
+
+    pid: int
+    talk: socket.socket
+    """Our end of its commands."""
+    output: int
+    """Our end of its stdout and stderr: a pipe's descriptor."""
+
+
+class Zygote:
+    """One zygote process. Restarted by itself if it died."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        """Start it; `fork` waits until it is ready.
+
+        Args:
+            environment: of the process: what OpenMP and CUDA read when they are loaded. A child's
+                own environment comes with each fork.
+        """
+        self._environment = environment
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: Channel | None = None
+        self._start()
+
+    def fork(
+        self,
+        *,
+        environment: dict[str, str],
+        scratch: Path,
+        memory_bytes: int | None,
+        settings: dict[str, Any],
+    ) -> Forked:
+        """Fork a child.
+
+        Raises:
+            WorkerLost: the zygote is gone, also after a restart.
+        """
+        ours, theirs = socket.socketpair()
+        read_end, write_end = os.pipe2(os.O_CLOEXEC)
+        order = {
+            "op": "spawn",
+            "environment": environment,
+            "scratch": str(scratch),
+            "memory_bytes": memory_bytes,
+            "settings": settings,
+        }
+        try:
+            answer = self._ask(order, fds=(theirs.fileno(), write_end))
+        except WorkerLost:
+            ours.close()
+            os.close(read_end)
+            raise
+        finally:
+            theirs.close()
+            os.close(write_end)
+        return Forked(pid=int(answer["pid"]), talk=ours, output=read_end)
+
+    def end(self, pid: int) -> int:
+        """Kill a child with everything it started; return its exit status, negative for a signal.
+
+        Raises:
+            WorkerLost: the zygote is gone.
+        """
+        return int(self._ask({"op": "end", "pid": pid})["status"])
+
+    def close(self) -> None:
+        """End the zygote; its children die with it."""
+        if self._channel is not None:
+            self._channel.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "kopt.actors.child.zygote", str(theirs.fileno())],
+            pass_fds=(theirs.fileno(),),
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        theirs.close()
+        self._channel = Channel(ours)
+        self._is_ready = False
+
+    def _ask(self, order: dict[str, Any], fds: tuple[int, ...] = ()) -> dict[str, Any]:
+        for attempt in (1, 2):
+            assert self._channel is not None
+            try:
+                if not self._is_ready:
+                    self._channel.receive(timeout_s=START_S)
+                    self._is_ready = True
+                self._channel.send(order, fds=fds)
+                answer, _ = self._channel.receive(timeout_s=ORDER_S)
+            except (ChannelClosed, TimeoutError) as error:
+                why = self._last_words() or str(error) or "no answer"
+                self.close()
+                self._start()
+                if attempt == 2 or order["op"] != "spawn":
+                    raise WorkerLost("zygote", why) from error
+            else:
+                return answer
+        raise AssertionError("unreachable")
+
+    def _last_words(self) -> str:
+        process = self._process
+        if process is None or process.stderr is None:
+            return ""
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        words = process.stderr.read().decode(errors="replace").strip().splitlines()
+        return words[-1] if words else f"exit status {process.wait()}"
