@@ -47,6 +47,18 @@ class BuildResult:
     """It was built before; nothing was compiled."""
 
 
+def build_folder(candidate: Candidate, *, cache_dir: Path) -> Path:
+    """Return where a candidate's builds lie on each node: nobody else's, since its id names it."""
+    name = candidate.candidate_id
+    return cache_dir / "build" / name[:2] / name
+
+
+def nothing_to_build(candidate: Candidate, *, cache_dir: Path) -> BuildResult:
+    """Return the result for a language that is not built ahead: a folder for what it compiles."""
+    folder = build_folder(candidate, cache_dir=cache_dir)
+    return BuildResult(failed=None, build_dir=str(folder), build_s=0.0)
+
+
 class Builder:
     """Builds candidates, one at a time; several builders share a cache."""
 
@@ -82,10 +94,9 @@ class Builder:
             WorkerLost: the zygote is gone.
         """
         began_s = time.monotonic()
-        folder = self._folder(candidate)
         if candidate.language not in BUILT_BY_IMPORT:
-            folder.mkdir(parents=True, exist_ok=True)  # for what it compiles when it runs
-            return BuildResult(failed=None, build_dir=str(folder), build_s=0.0)
+            return nothing_to_build(candidate, cache_dir=self._cache)
+        folder = build_folder(candidate, cache_dir=self._cache)
         if not static_check(candidate.source, language=candidate.language).passed:
             # The supervisor says why; code that fails gate 1 is not run, here neither.
             return BuildResult(failed=None, build_dir=None, build_s=0.0)
@@ -99,10 +110,6 @@ class Builder:
     def close(self) -> None:
         """End the zygote."""
         self._bench.zygote.close()
-
-    def _folder(self, candidate: Candidate) -> Path:
-        name = candidate.candidate_id
-        return self._cache / "build" / name[:2] / name
 
     def _compile(self, problem: Problem, candidate: Candidate, folder: Path) -> Verdict | None:
         shutil.rmtree(folder, ignore_errors=True)  # what a killed builder left

@@ -46,7 +46,10 @@ class DeviceWorker:
             ProblemError: the reference breaks its contract or cannot run here.
             WorkerLost: the zygote is gone.
         """
-        build_dir = Path(built.build_dir) if built.build_dir is not None else None
+        build_dir = None
+        if built.build_dir is not None:
+            build_dir = Path(built.build_dir)
+            build_dir.mkdir(parents=True, exist_ok=True)
         evaluation = self._supervisor.evaluate(problem, candidate, build_dir=build_dir)
         return replace(evaluation, timeline_s={"built": built.build_s, **evaluation.timeline_s})
 

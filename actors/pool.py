@@ -16,7 +16,7 @@ from typing import Any
 
 import ray
 
-from kopt.actors.builder import Builder
+from kopt.actors.builder import BUILT_BY_IMPORT, Builder, BuildResult, nothing_to_build
 from kopt.actors.cluster import Cluster
 from kopt.actors.config import ClusterConfig, EvaluateConfig
 from kopt.actors.device_worker import DeviceWorker
@@ -71,6 +71,7 @@ class RayEvaluator:
             worker: class of the device workers; likewise.
         """
         self._quiet = quiet
+        self._cache_dir = cache_dir
 
         def start_builder(number: int) -> Any:  # noqa: ANN401
             del number
@@ -111,13 +112,20 @@ class RayEvaluator:
         async with AsyncExitStack() as stack:
             await self._quiet.hold(stack)
             quiet_s = time.monotonic() - asked_s
-            built, build_queued_s = await self._build.call("build", problem, candidate)
+            built, build_queued_s = await self._built(problem, candidate)
             if built.failed is not None:
                 return _with_queue(built.failed, quiet_s + build_queued_s)
             evaluation, device_queued_s = await self._devices.call(
                 "evaluate", problem, candidate, built, key=problem.problem_id
             )
             return _with_queue(evaluation, quiet_s + build_queued_s + device_queued_s)
+
+    async def _built(self, problem: Problem, candidate: Candidate) -> tuple[BuildResult, float]:
+        if candidate.language not in BUILT_BY_IMPORT:
+            return nothing_to_build(candidate, cache_dir=self._cache_dir), 0.0
+        built, queued_s = await self._build.call("build", problem, candidate)
+        assert isinstance(built, BuildResult)
+        return built, queued_s
 
     def close(self) -> None:
         """Let the idle actors go."""

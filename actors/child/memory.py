@@ -1,11 +1,13 @@
 """Tensors in memory that two processes map: anonymous files without a name, passed by descriptor.
 
 A tensor has a file of its own, so that whoever maps it sees that buffer and nothing beside it, and
-nothing has to be cleaned up when a process dies.
+nothing has to be cleaned up when a process dies. A sealed tensor can be read by whoever has its
+descriptor and written by nobody: a child that maps it gets pages of its own where it writes.
 """
 
 from __future__ import annotations
 
+import fcntl
 import math
 import os
 from dataclasses import dataclass
@@ -31,6 +33,10 @@ DTYPES: dict[str, torch.dtype] = {
         "float8_e5m2",
     )
 }
+
+
+_F_SEAL_FUTURE_WRITE = 0x0010  # not in the fcntl module
+_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | _F_SEAL_FUTURE_WRITE
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,7 @@ class SharedTensor:
             MemoryError: there is not that much shared memory.
         """
         self.spec = spec
-        self.fd = os.memfd_create("kopt", os.MFD_CLOEXEC)
+        self.fd = os.memfd_create("kopt", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.posix_fallocate(self.fd, 0, max(spec.num_bytes, 1))
         except OSError as error:
@@ -91,7 +97,15 @@ class SharedTensor:
             raise MemoryError(
                 f"{spec.num_bytes} bytes of shared memory: {error.strerror}"
             ) from error
-        self.tensor = map_tensor(self.fd, spec)
+        self.tensor = map_tensor(self.fd, spec, writable=True)
+        self.is_sealed = False
+
+    def seal(self) -> SharedTensor:
+        """Let nobody write from now on but through `tensor`; return the tensor itself."""
+        if not self.is_sealed:
+            fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, _SEALS)
+            self.is_sealed = True
+        return self
 
     def close(self) -> None:
         """Give the memory back once nobody maps it."""
@@ -101,11 +115,17 @@ class SharedTensor:
         del self.tensor
 
 
-def map_tensor(fd: int, spec: TensorSpec) -> torch.Tensor:
-    """Map a descriptor's memory as a dense tensor, shared for reading and writing."""
+def map_tensor(fd: int, spec: TensorSpec, *, writable: bool) -> torch.Tensor:
+    """Map a descriptor's memory as a dense tensor.
+
+    Args:
+        fd: of the memory.
+        spec: what it holds.
+        writable: writes go to the shared memory; otherwise to private copies of its pages.
+    """
     if spec.num_bytes == 0:
         return torch.empty(spec.shape, dtype=DTYPES[spec.dtype])
     raw = torch.from_file(
-        f"/proc/self/fd/{fd}", shared=True, size=spec.num_bytes, dtype=torch.uint8
+        f"/proc/self/fd/{fd}", shared=writable, size=spec.num_bytes, dtype=torch.uint8
     )
     return raw.view(DTYPES[spec.dtype]).view(spec.shape)

@@ -94,10 +94,12 @@ class Runner:
         )
         return {"sandbox": self._sandbox}
 
-    def do_map(self, *, fds: list[int], numbers: list[int], specs: list[Any]) -> dict[str, Any]:
-        """Map buffers of the supervisor under their numbers."""
-        for fd, number, spec in zip(fds, numbers, specs, strict=True):
-            self._buffers[number] = map_tensor(fd, spec_from_json(spec))
+    def do_map(
+        self, *, fds: list[int], numbers: list[int], specs: list[Any], sealed: list[bool]
+    ) -> dict[str, Any]:
+        """Map buffers of the supervisor under their numbers; sealed ones can only be read."""
+        for fd, number, spec, is_sealed in zip(fds, numbers, specs, sealed, strict=True):
+            self._buffers[number] = map_tensor(fd, spec_from_json(spec), writable=not is_sealed)
             os.close(fd)
         return {}
 

@@ -4,7 +4,8 @@ Fork costs a tenth of a second where a fresh interpreter with torch costs second
 operation of its own (a parallel region before a fork would leave the child's OpenMP broken) and
 has one thread. Orphans of a child become its own children and are killed with it.
 
-Run as `python -m kopt.actors.child.zygote FD`, FD a connected socket: see kopt.actors.supervisor.
+Run as `python -m kopt.actors.child.zygote FD [compile]`, FD a connected socket; see
+kopt.actors.supervisor.zygote.
 """
 
 from __future__ import annotations
@@ -150,7 +151,15 @@ def main() -> None:
     adopt_orphans()
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     import torch
-    import torch._dynamo  # a child that compiles finds it loaded
+
+    if "compile" in sys.argv[2:]:  # a child that compiles finds the compiler loaded
+        import torch._inductor.codegen.cpp
+        import torch._inductor.codegen.cpp_wrapper_gpu
+        import torch._inductor.codegen.cuda_combined_scheduling
+        import torch._inductor.compile_fx
+        import torch._inductor.fx_passes.efficient_conv_bn_eval
+        import torch._inductor.fx_passes.fuse_attention
+        import torch._inductor.fx_passes.pad_mm
 
     import kopt.actors.child.runner  # noqa: F401 - loaded once, for every child
 

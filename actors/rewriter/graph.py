@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils import _pytree as pytree
 
 aten = torch.ops.aten
 
@@ -92,24 +93,22 @@ def sole_user(node: fx.Node) -> fx.Node | None:
     return next(iter(node.users)) if len(node.users) == 1 else None
 
 
-def dims_of(node: fx.Node, dim: Any, rank: int) -> tuple[int, ...]:  # noqa: ANN401
-    """Return a reduction's dimensions as sorted non-negative numbers; none given means all."""
-    del node
-    if dim is None:
-        return tuple(range(rank))
-    listed = [dim] if isinstance(dim, int) else list(dim)
-    if not listed:
-        return tuple(range(rank))
-    return tuple(sorted(int(d) % rank for d in listed))
-
-
 class Builder:
     """Adds calls before a node, with their fake values."""
 
     def __init__(self, module: fx.GraphModule, anchor: fx.Node, mode: FakeTensorMode) -> None:
+        """Make a builder.
+
+        Args:
+            module: the graph to add to.
+            anchor: the node before which calls are added.
+            mode: of the graph's fake tensors.
+        """
         self.module = module
         self.anchor = anchor
         self.mode = mode
+        self.made: list[fx.Node] = []
+        """What was added, in order."""
 
     def __call__(
         self,
@@ -127,13 +126,51 @@ class Builder:
             kwargs: the same, by keyword.
         """
         with self.module.graph.inserting_before(self.anchor):
-            node = self.module.graph.call_function(target, args, kwargs)
+            stem = str(getattr(target, "__name__", "value")).split(".")[0]
+            node = self.module.graph.create_node(
+                "call_function", target, args, kwargs, name=name or stem
+            )
         values, named = fx.map_arg((args, kwargs), lambda arg: arg.meta["val"])
         with self.mode, torch.no_grad():
             node.meta["val"] = target(*values, **named)
         if name:
             node.meta["hint"] = name
+        self.made.append(node)
         return node
+
+    def undo(self) -> None:
+        """Take away what was added."""
+        for node in reversed(self.made):
+            self.module.graph.erase_node(node)
+        self.made.clear()
+
+
+def copied(module: fx.GraphModule) -> fx.GraphModule:
+    """Return a graph of its own with the same nodes; fake tensors are shared."""
+    graph = fx.Graph()
+    results = graph.graph_copy(module.graph, {})
+    graph.output(results)
+    return fx.GraphModule({}, graph)
+
+
+def on_device(module: fx.GraphModule, device: str) -> fx.GraphModule:
+    """Return a copy whose fake tensors lie on another device; nothing is moved or needed there."""
+    result = copied(module)
+    if device == "cpu":
+        return result
+
+    def moved(held: torch.Tensor) -> torch.Tensor:
+        mode = held.fake_mode  # type: ignore[attr-defined]
+        with torch.utils._python_dispatch._disable_current_modes():
+            plain = torch.empty_strided(
+                held.shape, held.stride(), dtype=held.dtype, device="meta"
+            )
+        return FakeTensor(mode, plain, torch.device(device, 0))
+
+    for node in result.graph.nodes:
+        if "val" in node.meta:
+            node.meta["val"] = pytree.tree_map_only(torch.Tensor, moved, node.meta["val"])
+    return result
 
 
 def replace(old: fx.Node, new: fx.Node) -> None:

@@ -6,7 +6,7 @@
   `aten.reshape.default(x, sizes)`; every transposition is `aten.permute.default(x, dims)`.
 * A product with a 2-D right operand is `aten.linear.default(x, w, b)`, w of shape (out, in).
 * `sum.dim_IntList`, `mean.dim` have explicit dimensions; the values of `max.dim` alone are `amax`.
-* Arithmetic with numbers is `add/sub/mul/div.Tensor`, with no `alpha`; `rsub` and `neg` are spelt.
+* Arithmetic with numbers is `add/sub/mul/div.Tensor`, with no `alpha`.
 """
 
 from __future__ import annotations
@@ -309,18 +309,4 @@ def _(make: Builder, node: fx.Node) -> fx.Node | None:
     left, right = node.args
     if not has_tensor(left) and has_tensor(right):
         return make(aten.mul.Tensor, right, left)
-    return None
-
-
-@form(aten.rsub.Scalar)
-def _(make: Builder, node: fx.Node) -> fx.Node | None:
-    if argument(node, "alpha") != 1:
-        return None
-    negative = make(aten.mul.Tensor, node.args[0], -1)
-    return make(aten.add.Tensor, negative, node.args[1])
-
-
-@form(aten._assert_tensor_metadata.default)
-def _(make: Builder, node: fx.Node) -> fx.Node | None:
-    del make, node
     return None

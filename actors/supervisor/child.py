@@ -160,6 +160,7 @@ class Child:
                 fds=[tensor.fd for tensor in part],
                 numbers=numbers[begin : begin + MAX_FDS],
                 specs=[tensor.spec.to_json() for tensor in part],
+                sealed=[tensor.is_sealed for tensor in part],
             )
         return numbers
 

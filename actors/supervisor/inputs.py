@@ -26,6 +26,7 @@ class JudgedSet:
     tree: Any
     """The arguments as JSON, tensors by position in `tensors`."""
     tensors: list[SharedTensor]
+    """Sealed once drawn: no child can change them."""
     checksum: int
     outputs: object = None
     """The reference's, at the problem's own precision; private memory."""
@@ -37,10 +38,6 @@ class JudgedSet:
         values = decode(self.tree, lambda number: self.tensors[number].tensor)
         assert isinstance(values, list)
         return values
-
-    def is_unchanged(self) -> bool:
-        """Whether the shared values are still those that were drawn."""
-        return checksum([each.tensor for each in self.tensors]) == self.checksum
 
     def close(self) -> None:
         """Let the memory go."""

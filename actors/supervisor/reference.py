@@ -40,7 +40,9 @@ class Reference:
                 "construct_reference", timeout_s=self.limit_s, seed=self.init_seed
             )
             self.arguments = made["arguments"]
-            self.argument_tensors = self.child.fetch(made, timeout_s=self.limit_s)
+            self.argument_tensors = [
+                each.seal() for each in self.child.fetch(made, timeout_s=self.limit_s)
+            ]
             self.entries, self._parameters = self._describe_state()
         except (ChildFailed, MemoryError) as error:
             raise self.fault(error) from None
@@ -87,6 +89,9 @@ class Reference:
                 copies[name].tensor.copy_(tensor)
         except (ChildFailed, MemoryError) as error:
             raise self.fault(error) from None
+        for state in (made, copies):
+            for shared in state.values():
+                shared.seal()
         return [made, copies]
 
     def load(self, state: State) -> None:
@@ -225,5 +230,5 @@ def draw_family(
     )
     drawn = JudgedSet(name="base", state=0, seed=0, tree=tree, tensors=base, checksum=0)
     make_family(drawn.arguments(), plan=plan, name=family, seed=seed, into=judged.arguments())
-    judged.checksum = checksum([each.tensor for each in judged.tensors])
+    judged.checksum = checksum([each.seal().tensor for each in judged.tensors])
     return judged

@@ -69,7 +69,8 @@ class Supervisor:
             zygote=Zygote(
                 child_environment(
                     scratch=Path("/tmp"), num_threads=num_threads, cache_dir=cache_dir
-                )
+                ),
+                compiles=config.compile or config.max_autotune,
             ),
             device=device,
             config=config,

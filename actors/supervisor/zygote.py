@@ -33,14 +33,16 @@ class Forked:
 class Zygote:
     """One zygote process. Restarted by itself if it died."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
+    def __init__(self, environment: dict[str, str], *, compiles: bool = False) -> None:
         """Start it; `fork` waits until it is ready.
 
         Args:
             environment: of the process: what OpenMP and CUDA read when they are loaded. A child's
                 own environment comes with each fork.
+            compiles: load torch's compiler too, for children that compile the reference.
         """
         self._environment = environment
+        self._flags = ["compile"] if compiles else []
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._start()
@@ -97,7 +99,13 @@ class Zygote:
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "kopt.actors.child.zygote", str(theirs.fileno())],
+            [
+                sys.executable,
+                "-m",
+                "kopt.actors.child.zygote",
+                str(theirs.fileno()),
+                *self._flags,
+            ],
             pass_fds=(theirs.fileno(),),
             env=self._environment,
             stdin=subprocess.DEVNULL,

@@ -5,13 +5,47 @@ Source: DESIGN §5.3; KernelOPT App. B; exploits F2, F5, F6, F12 and §E4.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
-from kopt.ladder import Distances, Ladder
+from kopt.actors.verify.index_ties import flipped_like_reference, tied
+from kopt.actors.verify.measure import (
+    Measurement,
+    as_float64,
+    count_unequal,
+    first_where,
+    measure,
+)
+from kopt.actors.verify.trees import flatten, structure_failure
+from kopt.ladder import (
+    DEGENERATE_ERROR,
+    DEGENERATE_RTOL,
+    RHO_LIMIT,
+    Distances,
+    Ladder,
+    failure,
+    rho,
+    tolerances,
+)
 from kopt.verdict import NumericError
+
+__all__ = [
+    "Comparison",
+    "compare_outputs",
+    "constant_output",
+    "distances",
+    "flatten",
+    "structure_failure",
+    "worst",
+]
+
+JUMP_SHARE = 1e-2
+"""Where the reference's own error is above this share of its scale, it jumped (a rounding that
+crossed a threshold): the largest error then excuses anything, and the norms decide as well."""
+HALVES = (torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,23 +56,6 @@ class Comparison:
     """One line for Incorrect.detail, with the first wrong element; None where all is right."""
     error: NumericError
     """Worst over all output tensors."""
-
-
-def flatten(tree: object) -> list[tuple[str, object]]:
-    """Return the leaves of an output with their paths, in order.
-
-    A tensor alone has the path ``; others `[0]`, `['mask'][1]`, …. Dicts go by sorted key.
-    """
-    raise NotImplementedError
-
-
-def structure_failure(candidate: object, *, reference: object) -> str | None:
-    """Return why an output is not of the reference's form, or None.
-
-    Compared are the containers (a list and a tuple are alike), the paths, and for tensors the
-    shape, dtype and device kind; the line names the first difference.
-    """
-    raise NotImplementedError
 
 
 def distances(
@@ -58,7 +75,7 @@ def distances(
     Raises:
         ValueError: shapes differ, or a reference is not finite (the caller drops such inputs).
     """
-    raise NotImplementedError
+    return measure(candidate, reference=reference, ref64=ref64, rtol=rtol).distances
 
 
 def compare_outputs(
@@ -71,10 +88,10 @@ def compare_outputs(
 ) -> Comparison:
     """Judge a call's outputs by the ladder.
 
-    Integers and bools must be equal, except indices that point at an equal value: where an
-    integer output indexes one of `inputs` along one dimension (argmax, argmin, sort, topk) and
-    both indices hold the same value there, the tie is accepted (exploits F5). Indices into
-    values that forward computed first are compared exactly.
+    Integers and bools must be equal, with two exceptions: indices into one of `inputs` along one
+    dimension (argmax, argmin, sort, topk) that hold an equal value there (exploits F5); and,
+    where ρ is required, outputs that differ from float64 no more often than ρ allows, which is
+    never where the reference agrees with float64. Plain numbers are judged like tensors.
 
     Args:
         candidate: tensor, or tuple, list or dict of outputs.
@@ -84,21 +101,218 @@ def compare_outputs(
         inputs: the call's arguments; for index ties alone.
 
     Raises:
-        ValueError: a reference output is not finite.
+        ValueError: a reference output is not finite, or ref64 has other outputs.
     """
-    raise NotImplementedError
+    inf = math.inf
+    reason = structure_failure(candidate, reference=reference)
+    if reason is not None:
+        return Comparison(failure=reason, error=NumericError(max_abs=inf, rel_norm=inf, rho=None))
+    theirs, exacts = flatten(reference), flatten(ref64)
+    if [path for path, _ in theirs] != [path for path, _ in exacts]:
+        raise ValueError("the reference's outputs in float64 have another structure")
+    sources = [leaf for _, leaf in flatten(list(inputs)) if isinstance(leaf, torch.Tensor)]
+    reasons: list[str] = []
+    errors: list[NumericError] = []
+    for (path, ours), (_, base), (_, exact) in zip(flatten(candidate), theirs, exacts, strict=True):
+        reason, error = _compare_leaf(
+            ours, reference=base, ref64=exact, ladder=ladder, inputs=sources
+        )
+        errors.append(error)
+        if reason is not None:
+            reasons.append(f"output{path}: {reason}")
+    return Comparison(failure=reasons[0] if reasons else None, error=worst(errors))
+
+
+def _compare_leaf(
+    candidate: object,
+    *,
+    reference: object,
+    ref64: object,
+    ladder: Ladder,
+    inputs: Sequence[torch.Tensor],
+) -> tuple[str | None, NumericError]:
+    leaves = (_as_tensor(candidate), _as_tensor(reference), _as_tensor(ref64))
+    ours, theirs, exact = leaves
+    if ours is None or theirs is None or exact is None:
+        same = candidate == reference
+        error = NumericError(
+            max_abs=0.0 if same else math.inf, rel_norm=0.0 if same else math.inf, rho=None
+        )
+        return (None if same else f"expected {reference!r}, found {candidate!r}"), error
+    if theirs.is_floating_point() or theirs.is_complex():
+        return _compare_floats(ours, reference=theirs, ref64=exact, ladder=ladder)
+    return _compare_exact(ours, reference=theirs, ref64=exact, ladder=ladder, inputs=inputs)
+
+
+def _as_tensor(leaf: object) -> torch.Tensor | None:
+    if isinstance(leaf, torch.Tensor):
+        return leaf
+    if isinstance(leaf, float | complex):
+        return torch.tensor(leaf, dtype=torch.complex128 if isinstance(leaf, complex) else None)
+    if isinstance(leaf, int):  # bool too
+        return torch.tensor(leaf)
+    return None
+
+
+def _compare_floats(
+    candidate: torch.Tensor, *, reference: torch.Tensor, ref64: torch.Tensor, ladder: Ladder
+) -> tuple[str | None, NumericError]:
+    half = reference.dtype in HALVES
+    if ref64.dtype not in (torch.float64, torch.complex128):
+        ladder = _without_oracle(ladder, reference.dtype)
+    _, rtol = tolerances(ladder, half=half)
+    found = measure(candidate, reference=reference, ref64=ref64, rtol=rtol)
+    reason = failure(found.distances, ladder, half=half)
+    if reason is not None:
+        reason += _first_wrong(
+            candidate, reference, ref64, found=found.distances, ladder=ladder, half=half
+        )
+    elif ladder.rho_required:
+        reason = _norm_failure(found)
+    return reason, _numeric_error(found)
+
+
+def _without_oracle(ladder: Ladder, dtype: torch.dtype) -> Ladder:
+    """Return the ladder for a reference that has no float64 form: allclose at its precision."""
+    room = 4.0 * torch.finfo(dtype).eps
+    return replace(
+        ladder,
+        rho_required=False,
+        atol=max(ladder.atol, room),
+        rtol=max(ladder.rtol, room),
+    )
+
+
+def _norm_failure(found: Measurement) -> str | None:
+    """Return why the norms do not pass, where the largest error says too little."""
+    if found.distances.reference <= JUMP_SHARE * found.distances.scale:
+        return None
+    if found.candidate_norm <= RHO_LIMIT * found.reference_norm:
+        return None
+    return (
+        f"error norm {found.candidate_norm:.3g} against float64 is more than {RHO_LIMIT:g} times "
+        f"the reference's own {found.reference_norm:.3g}"
+    )
+
+
+def _first_wrong(
+    candidate: torch.Tensor,
+    reference: torch.Tensor,
+    ref64: torch.Tensor,
+    *,
+    found: Distances,
+    ladder: Ladder,
+    half: bool,
+) -> str:
+    """Return `; first at (0, 3): expected 1.5, found 2 (7 of 64 wrong)`."""
+    atol, rtol = tolerances(ladder, half=half)
+    limit = RHO_LIMIT * found.reference
+    if rho(found) is None:
+        limit = max(DEGENERATE_RTOL * found.scale, DEGENERATE_ERROR * RHO_LIMIT)
+
+    def wrong(ours: torch.Tensor, base: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
+        if ladder.rho_required:
+            right = (ours - exact).abs() <= limit
+        else:
+            right = (ours - base).abs() <= atol + rtol * base.abs()
+        return ~right  # a NaN is not right
+
+    def pieces_wrong(*pieces: torch.Tensor) -> torch.Tensor:
+        mask = wrong(*(as_float64(piece) for piece in pieces))
+        return mask.view(-1, 2).any(dim=1) if pieces[0].is_complex() else mask
+
+    return _describe(first_where(pieces_wrong, candidate, reference, ref64), candidate, reference)
+
+
+def _describe(
+    where: tuple[tuple[int, ...], int] | None, candidate: torch.Tensor, reference: torch.Tensor
+) -> str:
+    if where is None:
+        return ""
+    index, count = where
+    position = ", ".join(map(str, index))
+    expected, found = reference[index].item(), candidate[index].item()
+    return (
+        f"; first at ({position}): expected {_number(expected)}, found {_number(found)} "
+        f"({count} of {reference.numel()} wrong)"
+    )
+
+
+def _number(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _numeric_error(found: Measurement) -> NumericError:
+    if found.scale_norm > 0.0:
+        relative = found.candidate_norm / found.scale_norm
+    else:
+        relative = 0.0 if found.candidate_norm == 0.0 else math.inf
+    return NumericError(
+        max_abs=found.distances.candidate,
+        rel_norm=math.inf if math.isnan(relative) else relative,
+        rho=rho(found.distances),
+    )
+
+
+def _compare_exact(
+    candidate: torch.Tensor,
+    *,
+    reference: torch.Tensor,
+    ref64: torch.Tensor,
+    ladder: Ladder,
+    inputs: Sequence[torch.Tensor],
+) -> tuple[str | None, NumericError]:
+    num_wrong = count_unequal(candidate, right=reference)
+    accepted = (
+        num_wrong == 0
+        or tied(candidate, reference=reference, inputs=inputs)
+        or (
+            ladder.rho_required
+            and flipped_like_reference(candidate, reference=reference, ref64=ref64)
+        )
+    )
+    if accepted:
+        return None, NumericError(max_abs=0.0, rel_norm=0.0, rho=None)
+    found = measure(candidate, reference=reference, ref64=reference, rtol=0.0)
+    where = first_where(torch.ne, candidate, reference)
+    reason = "integer and bool outputs must be equal" + _describe(where, candidate, reference)
+    return reason, replace(_numeric_error(found), rho=None)
 
 
 def worst(errors: Sequence[NumericError]) -> NumericError:
     """Return the worst of each figure; zeros and ρ None for no errors at all."""
-    raise NotImplementedError
+    ratios = [error.rho for error in errors if error.rho is not None]
+    return NumericError(
+        max_abs=max((_or_inf(error.max_abs) for error in errors), default=0.0),
+        rel_norm=max((_or_inf(error.rel_norm) for error in errors), default=0.0),
+        rho=max(map(_or_inf, ratios), default=None),
+    )
+
+
+def _or_inf(value: float) -> float:
+    return math.inf if math.isnan(value) else value
 
 
 def constant_output(outputs: Sequence[torch.Tensor]) -> bool:
     """Return whether a reference's output does not react to its input: the problem is degenerate.
 
+    Differences below the ladder's own floor (1e-7) are none: zeros would pass there too.
+
     Args:
-        outputs: one output of the reference on different input sets, same shape. True where all
-            of them agree to 1e-4 of their scale; for a single one, where its elements do.
+        outputs: one output of the reference on different input sets, same shape and weights.
+            True where all of them agree to 1e-4 of their scale; for a single one, where its
+            elements do. False for none, or where shapes differ.
     """
-    raise NotImplementedError
+    shapes = {tuple(output.shape) for output in outputs}
+    if len(shapes) != 1 or not outputs[0].numel():
+        return False
+    first = outputs[0]
+    if len(outputs) == 1:
+        others = [first.reshape(-1)[0].expand(first.shape)] if first.numel() > 1 else []
+    else:
+        others = list(outputs[1:])
+    for other in others:
+        found = measure(other, reference=first, ref64=first, rtol=0.0).distances
+        if found.candidate > max(DEGENERATE_RTOL * found.scale, DEGENERATE_ERROR * RHO_LIMIT):
+            return False
+    return bool(others)

@@ -16,6 +16,7 @@ from typing import Any
 from kopt.actors.cluster import Cluster, open_cluster
 from kopt.actors.pool import Quiet, RayEvaluator
 from kopt.actors.programmers import PROGRAMMERS
+from kopt.clock import SystemClock
 from kopt.config import RunConfig, to_plain
 from kopt.data.best import write_best
 from kopt.data.fold import RunState, fold, verdict_cache
@@ -37,18 +38,6 @@ from kopt.search.searches import create_search
 
 Observer = Callable[[str, EventBody], None]
 """Called with (search, event) after each event is on its way to disk."""
-
-
-class SystemClock:
-    """The Clock port on the system's clocks."""
-
-    def now_ns(self) -> int:
-        """Return nanoseconds since the epoch."""
-        return time.time_ns()
-
-    def monotonic_s(self) -> float:
-        """Return seconds that never run backwards."""
-        return time.monotonic()
 
 
 class ObservedSink:

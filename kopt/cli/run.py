@@ -82,8 +82,8 @@ def _print_plan(config: RunConfig, problems: Sequence[Problem], *, as_json: bool
 
 
 def _run(config: RunConfig, problems: Sequence[Problem], *, out: TextIO | None) -> int:
-    from kopt.cli.fleet import SystemClock
     from kopt.cli.session import run_session
+    from kopt.clock import SystemClock
     from kopt.data.rundir import RunDir
 
     run = RunDir.create(config.out, config.name, clock=SystemClock())

@@ -161,7 +161,7 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
 
 def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """Return the shape that all shapes broadcast to (torch's rule)."""
-    return tuple(torch.broadcast_shapes(*shapes))
+    return tuple(torch.broadcast_shapes(*shapes))  # type: ignore[no-untyped-call]
 
 
 class Builder:

@@ -15,16 +15,12 @@ from math import prod
 
 from kopt.actors.rewriter.codegen.ir import (
     Compute,
-    Const,
     Iota,
     Load,
-    Map,
     Reduce,
     Scan,
     Value,
-    View,
     operands,
-    postorder,
 )
 from kopt.actors.rewriter.codegen.space import Access, Atom, Clash, Space
 
@@ -132,7 +128,9 @@ def build(members: frozenset[Value], outputs: Sequence[Value]) -> Program:
     space = Space(values, given=given)
     columns = _columns(space, members)
     order = _order(space, values, outputs, given)
-    accesses = {v: space.read(v) for v in values if v in given or isinstance(v, Load | Iota)}
+    accesses: dict[Value, Access] = {
+        v: space.read(v) for v in values if v in given or isinstance(v, Load | Iota)
+    }
     writes = {v: space.write(v) for v in outputs}
     every = [*accesses.values(), *writes.values()]
     kept = _merged([a for a in order if a not in columns], every)
@@ -223,7 +221,6 @@ def _assembled(
     full = {v for v in values if any(atom in columns for atom in space.atoms(v))}
     top = max([level[v] for v in outputs] + [level[v] for v in values if isinstance(v, Reduce)])
     passes, row_values, row_stores = [], [], []
-    needed_rows = set(outputs)
     for number in range(top + 1):
         reductions = [
             v for v in values if isinstance(v, Reduce) and v in members and level[v] == number + 1
@@ -237,7 +234,6 @@ def _assembled(
                 stores=tuple(stores),
             )
         )
-        needed_rows.update(wanted)
     for number in range(top + 1):
         at_level = [v for v in values if v not in full and level[v] == number]
         row_values.append(tuple(v for v in at_level if not isinstance(v, Reduce) or v in accesses))
@@ -286,16 +282,3 @@ def _full_below(
         if value not in accesses:
             stack.extend(arg for arg in operands(value) if arg in full)
     return found
-
-
-__all__ = [
-    "Const",
-    "Index",
-    "Map",
-    "Pass",
-    "Program",
-    "View",
-    "build",
-    "kernel_values",
-    "postorder",
-]

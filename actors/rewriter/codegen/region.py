@@ -1,4 +1,4 @@
-"""Which nodes of a graph are written as one function: connected fusible nodes between library calls.
+"""Which nodes of a graph become one function: connected fusible nodes between library calls.
 
 Every node has a depth: the most library calls on any path to it. Fusible nodes of one depth that
 touch each other (or read the same large tensor) make a region; no path leaves a region and comes
@@ -15,8 +15,16 @@ from math import prod
 import torch
 from torch import fx
 
-from kopt.actors.rewriter.codegen.ir import Builder, Const, Reduce, Scan, Unsupported, Value
-from kopt.actors.rewriter.codegen.ir import Map, postorder
+from kopt.actors.rewriter.codegen.ir import (
+    Builder,
+    Const,
+    Map,
+    Reduce,
+    Scan,
+    Unsupported,
+    Value,
+    postorder,
+)
 from kopt.actors.rewriter.codegen.lower import lower
 from kopt.actors.rewriter.codegen.lower.nodes import Env
 from kopt.actors.rewriter.codegen.lower.views import VIEWS
@@ -24,7 +32,7 @@ from kopt.actors.rewriter.codegen.stages import stored_base
 
 SHARED_INPUT_ELEMENTS = 4096
 """Nodes that read the same tensor of at least this size belong to one region."""
-COSTLY = frozenset("exp expm1 log log1p tanh erf pow sin cos sigmoid".split())
+COSTLY = frozenset(["exp", "expm1", "log", "log1p", "tanh", "erf", "pow", "sin", "cos", "sigmoid"])
 """Maps that are worth a kernel even alone."""
 
 

@@ -111,9 +111,9 @@ class Space:
             if size > 1 and not dim:
                 raise Clash("a repeated value has no place in memory")
             inner = step
-            for atom in reversed([root for atom in dim for root in atom.roots()]):
-                strides[atom] = inner
-                inner *= atom.size
+            for root in reversed([root for atom in dim for root in atom.roots()]):
+                strides[root] = inner
+                inner *= root.size
         return Access(strides=strides, offset=0)
 
     def _place(self, value: Value) -> list[list[Atom]]:

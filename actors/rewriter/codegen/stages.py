@@ -1,4 +1,4 @@
-"""Which values share a kernel: clusters grow along their biggest edges while one space holds them."""
+"""Which values share a kernel: clusters grow along their biggest edges while a space holds them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Stage:
 class _Clusters:
     def __init__(self, roots: Sequence[Value]) -> None:
         self.roots = roots
-        self.values = [v for v in postorder(roots) if isinstance(v, Compute)]
+        self.values: list[Value] = [v for v in postorder(roots) if isinstance(v, Compute)]
         self.below = {v: _compute_operands(v) for v in self.values}
         self.users: dict[Value, list[Value]] = {v: [] for v in self.values}
         for value in self.values:
@@ -51,9 +51,7 @@ class _Clusters:
         for value in self.values:
             if value not in members:
                 continue
-            if value in self.wanted:
-                made.append(value)
-            elif any(user not in members for user in self.users[value]):
+            if value in self.wanted or any(user not in members for user in self.users[value]):
                 made.append(value)
         return made
 
@@ -162,9 +160,9 @@ def plan(roots: Sequence[Value]) -> list[Stage]:
 
 def _is_read(value: Value, members: dict[int, frozenset[Value]], home: int) -> bool:
     for cluster, inside in members.items():
-        if cluster != home and value not in inside:
-            if any(value in _compute_operands(member) for member in inside):
-                return True
+        reads = cluster != home and value not in inside
+        if reads and any(value in _compute_operands(member) for member in inside):
+            return True
     return False
 
 
@@ -201,7 +199,7 @@ def _element_wise(value: Value, clusters: _Clusters) -> frozenset[Value] | None:
     """All that makes a value, if that is maps of at most one tensor of its size."""
     found: set[Value] = set()
     large_reads: set[object] = set()
-    stack = [value]
+    stack: list[Value] = [value]
     while stack:
         here = stack.pop()
         if not isinstance(here, Map):

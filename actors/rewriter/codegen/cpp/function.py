@@ -1,4 +1,4 @@
-"""A region as Python source with embedded C++: the kernels, one entry point, one Python function."""
+"""A region as Python source with embedded C++: kernels, one entry point, one Python function."""
 
 from __future__ import annotations
 

@@ -26,7 +26,23 @@ KEEP_BYTES = 1 << 18
 """Most that is kept of one row between passes; it should stay in the second-level cache."""
 PARALLEL_ELEMENTS = 16384
 """Smaller kernels run on the calling thread."""
-COSTLY = frozenset("exp expm1 log log1p tanh erf pow sin cos sigmoid log2 log10 atan".split())
+COSTLY = frozenset(
+    [
+        "exp",
+        "expm1",
+        "log",
+        "log1p",
+        "tanh",
+        "erf",
+        "pow",
+        "sin",
+        "cos",
+        "sigmoid",
+        "log2",
+        "log10",
+        "atan",
+    ]
+)
 
 
 @dataclass(slots=True)
@@ -90,8 +106,11 @@ class KernelWriter:
         )
 
     def _wide(self) -> frozenset[Value]:
-        """Values of a row that come after a reduction: float64 costs nothing there, and the one
-        rounding at the end makes a result as exact as float32 can hold it."""
+        """Values of a row that come after a reduction: they are computed in float64.
+
+        It costs nothing there, and the one rounding at the end makes a result as exact as float32
+        can hold it.
+        """
         found: set[Value] = set()
         for value in self.program.values:
             if value in self.program.reads or not self._is_row(value):

@@ -158,7 +158,8 @@ INLINE double k_erf(double x) {{ return erf(x); }}
 
 
 _REST = """\
-template <class T> INLINE T k_sqrt(T x) { return sizeof(T) == 4 ? T(sqrtf((float)x)) : T(sqrt((double)x)); }
+INLINE float k_sqrt(float x) { return sqrtf(x); }
+INLINE double k_sqrt(double x) { return sqrt(x); }
 template <class T> INLINE T k_rsqrt(T x) { return T(1) / k_sqrt(x); }
 template <class T> INLINE T k_abs(T x) { return x < T(0) ? -x : x; }
 INLINE float k_abs(float x) { return fabsf(x); }
@@ -166,7 +167,24 @@ INLINE double k_abs(double x) { return fabs(x); }
 """
 
 _NEEDS = {"tanh": ("expm1",), "sigmoid": ("exp",), "log1p": ("log",), "erf": ("exp",)}
-LIBM = frozenset("log2 log10 sin cos tan asin acos atan sinh cosh floor ceil trunc pow".split())
+LIBM = frozenset(
+    [
+        "log2",
+        "log10",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "floor",
+        "ceil",
+        "trunc",
+        "pow",
+    ]
+)
 """Functions left to libm (the compiler turns the rounding ones into instructions)."""
 
 VECTOR_LIBM = frozenset({"sin", "cos", "pow"})
@@ -193,9 +211,9 @@ def math_source(functions: frozenset[str], *, fast: bool, streaming: bool) -> st
     if wanted & VECTOR_LIBM:
         parts.append("#if defined(__x86_64__) && defined(__GLIBC__)  // libmvec has these\n")
         for name in sorted(wanted & VECTOR_LIBM):
-            arguments = "float, float" if name == "pow" else "float"
+            kinds = "float, float" if name == "pow" else "float"
             parts.append(
-                f'extern "C" __attribute__((simd("notinbranch"))) float {name}f({arguments});\n'
+                f'extern "C" __attribute__((simd("notinbranch"))) float {name}f({kinds});\n'
             )
         parts.append("#endif\n")
     for name in sorted(wanted & LIBM):

@@ -219,11 +219,8 @@ class WalkWriter:
     def _effects(self, *, inner: str) -> list[str]:
         """Return the statements that keep, reduce and store."""
         lines: list[str] = []
-        for value in self.kernel.kept:
-            if value in self.values and not self._is_kept(value):
-                lines.append(
-                    f"keep_{self.kernel.names[value]}[{inner}] = {self.kernel.use(value)};"
-                )
+        new = [v for v in self.kernel.kept if v in self.values and not self._is_kept(v)]
+        lines += [f"keep_{self.kernel.names[v]}[{inner}] = {self.kernel.use(v)};" for v in new]
         for reduction in self.step.reductions:
             name, join = self.kernel.names[reduction], JOIN[reduction.kind]
             term = f"({self._partial_type(reduction)}){self.kernel.use(reduction.arg)}"
@@ -241,7 +238,7 @@ class WalkWriter:
     def _scanned_elements(self) -> None:
         """A step with scans: between two of them, a loop that leaves its values in arrays."""
         text, kernel = self.kernel.text, self.kernel
-        arrays = [v for v in self.values if not isinstance(v, View | Const)]
+        arrays: list[Value] = [v for v in self.values if not isinstance(v, View | Const)]
         for value in arrays:
             text.add(f"alignas(64) {c_type(value.dtype)} x_{kernel.names[value]}[{self.width}];")
         kernel.arrayed.update(arrays)

@@ -91,9 +91,9 @@ class TileWriter:
             if value not in self.of_row or not value.dtype.is_floating_point:
                 continue
             made_here = value not in self.program.reads
-            if isinstance(value, Reduce) and made_here:
-                found.add(value)
-            elif made_here and any(arg in found for arg in operands(value)):
+            if (isinstance(value, Reduce) and made_here) or (
+                made_here and any(arg in found for arg in operands(value))
+            ):
                 found.add(value)
         return frozenset(found)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from kopt.actors.rewriter.codegen.formula import Expr
-from kopt.actors.rewriter.codegen.lower.table import Context, lowers
+from kopt.actors.rewriter.codegen.lower.table import Argument, Context, lowers
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
@@ -115,7 +114,7 @@ def _(context: Context, x: Expr, weight: Expr) -> Expr:
 
 
 @lowers("aten.glu.default")
-def _(context: Context, x: Expr, dim: int = -1) -> Any:
+def _(context: Context, x: Expr, dim: int = -1) -> Argument:
     from kopt.actors.rewriter.codegen.lower.views import sliced
 
     half = x.shape[dim] // 2

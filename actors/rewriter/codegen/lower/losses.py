@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import torch
-
 from kopt.actors.rewriter.codegen.formula import Expr
-from kopt.actors.rewriter.codegen.ir import Unsupported
+from kopt.actors.rewriter.codegen.ir import Unsupported, broadcast
 from kopt.actors.rewriter.codegen.lower.reductions import log_softmax
 from kopt.actors.rewriter.codegen.lower.table import Context, lowers
 
@@ -163,7 +161,7 @@ def _cosine(x: Expr, y: Expr, dim: int, eps: float) -> Expr:
 def _(context: Context, x: Expr, y: Expr, dim: int = 1, eps: float = 1e-8) -> Expr:
     if x.shape != y.shape:
         rank = max(len(x.shape), len(y.shape))
-        shape = torch.broadcast_shapes(x.shape, y.shape)
+        shape = broadcast([x.shape, y.shape])
         x, y = x.expand(shape), y.expand(shape)
         dim %= rank
     return _cosine(x, y, dim, eps)

@@ -14,19 +14,69 @@ from torch.utils import _pytree as pytree
 
 from kopt.actors.rewriter.codegen.formula import Expr
 from kopt.actors.rewriter.codegen.ir import Builder, Unsupported, Value
-from kopt.actors.rewriter.codegen.lower.table import LOWERINGS, Context
+from kopt.actors.rewriter.codegen.lower.table import LOWERINGS, Argument, Context
 
 Env = dict[fx.Node, Value | tuple[Value | None, ...]]
 """What each node has been lowered to; a node that is missing is read from memory."""
 
 KEPT = frozenset(
-    "linear matmul mm bmm addmm baddbmm addbmm mv dot einsum bilinear convolution conv1d conv2d "
-    "conv3d conv_transpose1d conv_transpose2d conv_transpose3d avg_pool1d avg_pool2d avg_pool3d "
-    "max_pool1d max_pool2d max_pool3d max_pool2d_with_indices adaptive_avg_pool1d "
-    "adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool2d embedding sort topk cat stack "
-    "scaled_dot_product_attention lstm gru rnn_tanh upsample_nearest2d upsample_bilinear2d "
-    "grid_sampler index gather scatter pad constant_pad_nd dropout native_dropout bernoulli rand "
-    "randn arange full zeros ones".split()
+    [
+        "linear",
+        "matmul",
+        "mm",
+        "bmm",
+        "addmm",
+        "baddbmm",
+        "addbmm",
+        "mv",
+        "dot",
+        "einsum",
+        "bilinear",
+        "convolution",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+        "avg_pool1d",
+        "avg_pool2d",
+        "avg_pool3d",
+        "max_pool1d",
+        "max_pool2d",
+        "max_pool3d",
+        "max_pool2d_with_indices",
+        "adaptive_avg_pool1d",
+        "adaptive_avg_pool2d",
+        "adaptive_avg_pool3d",
+        "_adaptive_avg_pool2d",
+        "embedding",
+        "sort",
+        "topk",
+        "cat",
+        "stack",
+        "scaled_dot_product_attention",
+        "lstm",
+        "gru",
+        "rnn_tanh",
+        "upsample_nearest2d",
+        "upsample_bilinear2d",
+        "grid_sampler",
+        "index",
+        "gather",
+        "scatter",
+        "pad",
+        "constant_pad_nd",
+        "dropout",
+        "native_dropout",
+        "bernoulli",
+        "rand",
+        "randn",
+        "arange",
+        "full",
+        "zeros",
+        "ones",
+    ]
 )
 """Ops whose library call is not to be taken apart (torch's pieces are slower or unsupported)."""
 
@@ -81,13 +131,13 @@ def _item(node: fx.Node, env: Mapping[fx.Node, Any]) -> Value:
     if not isinstance(source, fx.Node) or not isinstance(index, int):
         raise Unsupported("an item that is not a number")
     items = env.get(source)
-    item = items[index] if isinstance(items, tuple) else None
+    item: Value | None = items[index] if isinstance(items, tuple) else None
     if item is None:
         raise Unsupported("an item of a tuple that torch made")
     return item
 
 
-def _checked(node: fx.Node, made: Any) -> Value | tuple[Value | None, ...]:  # noqa: ANN401
+def _checked(node: fx.Node, made: Argument) -> Value | tuple[Value | None, ...]:
     meta = node.meta["val"]
     if isinstance(made, tuple):
         pairs = zip(made, meta, strict=True)
@@ -112,8 +162,9 @@ def _decomposed(
     if target._schema.is_mutable or target.__name__.split(".")[0] in KEPT:
         raise Unsupported(f"{target}")
     exprs = [arg for arg in pytree.tree_leaves((args, kwargs)) if isinstance(arg, Expr)]
-    sources: list[fx.Node] = []
-    fx.map_arg((node.args, node.kwargs), lambda arg: sources.append(arg) or arg)
+    sources = [
+        arg for arg in pytree.tree_leaves((node.args, node.kwargs)) if isinstance(arg, fx.Node)
+    ]
     fakes = [source.meta["val"] for source in sources]
 
     def call(*tensors: torch.Tensor) -> Any:  # noqa: ANN401
@@ -144,18 +195,18 @@ def _trace(call: Callable[..., Any], fakes: list[torch.Tensor], name: str) -> fx
     if not fakes:
         raise Unsupported(name)
     try:
-        return make_fx(call, decomposition_table=core_aten_decompositions())(*fakes)
+        return make_fx(call, decomposition_table=dict(core_aten_decompositions()))(*fakes)
     except (RuntimeError, NotImplementedError, TypeError, ValueError) as error:
         raise Unsupported(f"{name}: {error}") from error
 
 
 def _outputs(
     node: fx.Node,
-    returned: Any,
-    inner: Mapping[fx.Node, Any],  # noqa: ANN401
+    returned: Argument,
+    inner: Mapping[fx.Node, Any],
 ) -> Value | tuple[Value | None, ...]:
     if isinstance(returned, fx.Node):
-        made = inner[returned]
+        made: Value | tuple[Value | None, ...] = inner[returned]
         if isinstance(made, tuple):
             raise Unsupported("a tuple in place of a tensor")
         if made.shape != tuple(node.meta["val"].shape):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import torch
 
 from kopt.actors.rewriter.codegen.formula import Expr
 from kopt.actors.rewriter.codegen.ir import Unsupported
-from kopt.actors.rewriter.codegen.lower.table import Context, lowers
+from kopt.actors.rewriter.codegen.lower.table import Argument, Context, lowers
 
 
 def _normalised(x: Expr, dims: Sequence[int], eps: float) -> tuple[Expr, Expr, Expr]:
@@ -163,7 +162,7 @@ def _(
     running_mean: Expr | None,
     running_var: Expr | None,
     use_input_stats: bool,  # noqa: FBT001
-    *rest: Any,
+    *rest: Argument,
 ) -> Expr:
     if not use_input_stats or running_mean is not None:
         raise Unsupported("an instance norm with buffers")

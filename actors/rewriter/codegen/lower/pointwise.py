@@ -4,18 +4,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
 from kopt.actors.rewriter.codegen.formula import Expr
 from kopt.actors.rewriter.codegen.ir import Unsupported
-from kopt.actors.rewriter.codegen.lower.table import LOWERINGS, Context, floating, lowers
+from kopt.actors.rewriter.codegen.lower.table import LOWERINGS, Argument, Context, floating, lowers
 
-UNARY = (
-    "abs exp log log2 log10 log1p expm1 sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh "
-    "sigmoid erf floor ceil round trunc neg"
-).split()
+UNARY = [
+    "abs",
+    "exp",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "expm1",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "floor",
+    "ceil",
+    "round",
+    "trunc",
+    "neg",
+]
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
@@ -28,8 +50,8 @@ def _unary(op: str) -> Callable[[Context, Expr], Expr]:
     return lowering
 
 
-def _compare(op: str) -> Callable[[Context, Expr, Any], Expr]:
-    def lowering(context: Context, x: Expr, y: Any) -> Expr:  # noqa: ANN401
+def _compare(op: str) -> Callable[[Context, Expr, Argument], Expr]:
+    def lowering(context: Context, x: Expr, y: Argument) -> Expr:
         return x.compare(op, y)
 
     return lowering
@@ -42,37 +64,37 @@ for _name in COMPARE:
 
 
 @lowers("aten.add.Tensor", "aten.add.Scalar")
-def _(context: Context, x: Any, y: Any, *, alpha: float = 1) -> Expr:
+def _(context: Context, x: Argument, y: Argument, *, alpha: float = 1) -> Expr:
     right = floating(context, y)
     return floating(context, x) + (right if alpha == 1 else right * alpha)
 
 
 @lowers("aten.sub.Tensor", "aten.sub.Scalar")
-def _(context: Context, x: Any, y: Any, *, alpha: float = 1) -> Expr:
+def _(context: Context, x: Argument, y: Argument, *, alpha: float = 1) -> Expr:
     right = floating(context, y)
     return floating(context, x) - (right if alpha == 1 else right * alpha)
 
 
 @lowers("aten.rsub.Tensor", "aten.rsub.Scalar")
-def _(context: Context, x: Any, y: Any, alpha: float = 1) -> Expr:
+def _(context: Context, x: Argument, y: Argument, alpha: float = 1) -> Expr:
     left = floating(context, x)
     return floating(context, y) - (left if alpha == 1 else left * alpha)
 
 
 @lowers("aten.mul.Tensor", "aten.mul.Scalar")
-def _(context: Context, x: Any, y: Any) -> Expr:
+def _(context: Context, x: Argument, y: Argument) -> Expr:
     if context.out_dtype == torch.bool:
         return floating(context, x).binary("and", floating(context, y))
     return floating(context, x) * floating(context, y)
 
 
 @lowers("aten.div.Tensor", "aten.div.Scalar")
-def _(context: Context, x: Any, y: Any) -> Expr:
+def _(context: Context, x: Argument, y: Argument) -> Expr:
     return floating(context, x) / floating(context, y)
 
 
 @lowers("aten.div.Tensor_mode", "aten.div.Scalar_mode")
-def _(context: Context, x: Any, y: Any, *, rounding_mode: str | None) -> Expr:
+def _(context: Context, x: Argument, y: Argument, *, rounding_mode: str | None) -> Expr:
     if not context.out_dtype.is_floating_point:
         raise Unsupported("integer division")
     quotient = floating(context, x) / floating(context, y)
@@ -106,7 +128,7 @@ def _(context: Context, x: Expr, exponent: float) -> Expr:
 
 
 @lowers("aten.pow.Tensor_Tensor", "aten.pow.Scalar")
-def _(context: Context, x: Any, exponent: Any) -> Expr:
+def _(context: Context, x: Argument, exponent: Argument) -> Expr:
     if not context.out_dtype.is_floating_point:
         raise Unsupported("integer power")
     return floating(context, x).binary("pow", floating(context, exponent))
@@ -123,7 +145,9 @@ def _(context: Context, x: Expr, y: Expr) -> Expr:
 
 
 @lowers("aten.clamp.default", "aten.clamp.Tensor", "aten.clip.default")
-def _(context: Context, x: Expr, low: Any = None, high: Any = None, **named: Any) -> Expr:
+def _(
+    context: Context, x: Expr, low: Argument = None, high: Argument = None, **named: Argument
+) -> Expr:
     low, high = named.get("min", low), named.get("max", high)
     x = floating(context, x)
     if low is not None:
@@ -137,12 +161,12 @@ def _(context: Context, x: Expr, min_val: float = -1.0, max_val: float = 1.0) ->
 
 
 @lowers("aten.clamp_min.default", "aten.clamp_min.Tensor")
-def _(context: Context, x: Expr, low: Any) -> Expr:
+def _(context: Context, x: Expr, low: Argument) -> Expr:
     return floating(context, x).maximum(floating(context, low))
 
 
 @lowers("aten.clamp_max.default", "aten.clamp_max.Tensor")
-def _(context: Context, x: Expr, high: Any) -> Expr:
+def _(context: Context, x: Expr, high: Argument) -> Expr:
     return floating(context, x).minimum(floating(context, high))
 
 
@@ -164,12 +188,12 @@ def _(context: Context, x: Expr) -> Expr:
 
 
 @lowers("aten.where.self", "aten.where.ScalarSelf", "aten.where.ScalarOther")
-def _(context: Context, condition: Expr, yes: Any, no: Any) -> Expr:
+def _(context: Context, condition: Expr, yes: Argument, no: Argument) -> Expr:
     return condition.where(floating(context, yes), floating(context, no))
 
 
 @lowers("aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
-def _(context: Context, x: Expr, mask: Expr, number: Any) -> Expr:
+def _(context: Context, x: Expr, mask: Expr, number: Argument) -> Expr:
     return mask.where(floating(context, number), x)
 
 
@@ -205,14 +229,14 @@ def _(context: Context, x: Expr) -> Expr:
 
 
 @lowers("aten._to_copy.default", "aten.to.dtype", "aten.type_as.default")
-def _(context: Context, x: Expr, *args: Any, **named: Any) -> Expr:
+def _(context: Context, x: Expr, *args: Argument, **named: Argument) -> Expr:
     if named.get("device") is not None or named.get("layout") is not None:
         raise Unsupported("a copy to another device or layout")
     return x.to(context.out_dtype)
 
 
 @lowers("aten.lerp.Scalar", "aten.lerp.Tensor")
-def _(context: Context, start: Expr, end: Expr, weight: Any) -> Expr:
+def _(context: Context, start: Expr, end: Expr, weight: Argument) -> Expr:
     return start + (end - start) * floating(context, weight)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import torch
 
 from kopt.actors.rewriter.codegen.formula import Expr
 from kopt.actors.rewriter.codegen.ir import Unsupported
-from kopt.actors.rewriter.codegen.lower.table import Context, floating, lowers
+from kopt.actors.rewriter.codegen.lower.table import Argument, Context, floating, lowers
 
 Dims = Sequence[int] | int | None
 
@@ -143,7 +142,7 @@ def _(
     return _argument("min", x, dim, keepdim=keepdim)
 
 
-def _argument(kind: Any, x: Expr, dim: int | None, *, keepdim: bool) -> Expr:
+def _argument(kind: Argument, x: Expr, dim: int | None, *, keepdim: bool) -> Expr:
     if dim is not None:
         return _position(kind, x, dim, keepdim=keepdim)
     if keepdim:
@@ -151,7 +150,7 @@ def _argument(kind: Any, x: Expr, dim: int | None, *, keepdim: bool) -> Expr:
     return _position(kind, x.reshape((prod(x.shape),)), 0, keepdim=False)
 
 
-def _position(kind: Any, x: Expr, dim: int, *, keepdim: bool) -> Expr:
+def _position(kind: Argument, x: Expr, dim: int, *, keepdim: bool) -> Expr:
     """First index of the extreme along a dimension (of the first NaN, if there is one)."""
     if not x.shape:
         raise Unsupported("the position in a tensor without dimensions")
@@ -173,7 +172,9 @@ def _variance(x: Expr, dims: tuple[int, ...], correction: float, *, keepdim: boo
     return (centred * centred).reduce("sum", dims, keepdim=keepdim) / float(count)
 
 
-def _correction(named: dict[str, Any], args: tuple[Any, ...]) -> tuple[Any, float, bool]:
+def _correction(
+    named: dict[str, Argument], args: tuple[Argument, ...]
+) -> tuple[Argument, float, bool]:
     """Return (dims, correction, keepdim) of the three spellings of var and std."""
     if args and isinstance(args[0], bool):  # var(x, unbiased)
         return None, float(args[0]), False
@@ -187,19 +188,19 @@ def _correction(named: dict[str, Any], args: tuple[Any, ...]) -> tuple[Any, floa
 
 
 @lowers("aten.var.default", "aten.var.dim", "aten.var.correction")
-def _(context: Context, x: Expr, *args: Any, **named: Any) -> Expr:
+def _(context: Context, x: Expr, *args: Argument, **named: Argument) -> Expr:
     dims, correction, keepdim = _correction(named, args)
     return _variance(x, _dims(dims), correction, keepdim=keepdim)
 
 
 @lowers("aten.std.default", "aten.std.dim", "aten.std.correction")
-def _(context: Context, x: Expr, *args: Any, **named: Any) -> Expr:
+def _(context: Context, x: Expr, *args: Argument, **named: Argument) -> Expr:
     dims, correction, keepdim = _correction(named, args)
     return _variance(x, _dims(dims), correction, keepdim=keepdim).unary("sqrt")
 
 
 @lowers("aten.var_mean.correction")
-def _(context: Context, x: Expr, *args: Any, **named: Any) -> tuple[Expr, Expr]:
+def _(context: Context, x: Expr, *args: Argument, **named: Argument) -> tuple[Expr, Expr]:
     dims, correction, keepdim = _correction(named, args)
     over = _dims(dims)
     return _variance(x, over, correction, keepdim=keepdim), x.mean(over, keepdim=keepdim)
@@ -271,12 +272,12 @@ def log_softmax(x: Expr, dim: int) -> Expr:
 
 
 @lowers("aten.softmax.int", "aten._softmax.default")
-def _(context: Context, x: Expr, dim: int, *rest: Any, **named: Any) -> Expr:
+def _(context: Context, x: Expr, dim: int, *rest: Argument, **named: Argument) -> Expr:
     return softmax(floating(context, x), dim)
 
 
 @lowers("aten.log_softmax.int", "aten._log_softmax.default")
-def _(context: Context, x: Expr, dim: int, *rest: Any, **named: Any) -> Expr:
+def _(context: Context, x: Expr, dim: int, *rest: Argument, **named: Argument) -> Expr:
     return log_softmax(floating(context, x), dim)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
 from kopt.actors.rewriter.codegen.formula import Expr
 from kopt.actors.rewriter.codegen.ir import Builder, Scalar
 
+Argument: TypeAlias = Any
+"""One argument of an ATen op: an `Expr` for a tensor, else what stands in the graph."""
 Lowered = Expr | tuple[Expr | None, ...]
 Lowering = Callable[..., Lowered]
 
@@ -49,7 +51,7 @@ def lowers(*overloads: str) -> Callable[[Lowering], Lowering]:
     return file
 
 
-def floating(context: Context, arg: Any) -> Expr:  # noqa: ANN401 -- an ATen argument
+def floating(context: Context, arg: Argument) -> Expr:
     """Return an argument as an Expr of the result's dtype (numbers become constants)."""
     if isinstance(arg, Expr):
         return arg.to(context.out_dtype)

@@ -21,14 +21,32 @@ from kopt.actors.rewriter.codegen.ir import (
 from kopt.actors.rewriter.codegen.lower.table import Context, lowers
 
 VIEWS = frozenset(
-    f"aten.{name}"
-    for name in (
-        "view.default reshape.default _unsafe_view.default flatten.using_ints permute.default "
-        "unflatten.int transpose.int t.default numpy_T.default expand.default expand_as.default "
-        "unsqueeze.default squeeze.default squeeze.dim squeeze.dims slice.Tensor select.int "
-        "alias.default detach.default narrow.default movedim.int view_as.default "
-        "reshape_as.default mT.default"
-    ).split()
+    {
+        "aten.view.default",
+        "aten.reshape.default",
+        "aten._unsafe_view.default",
+        "aten.flatten.using_ints",
+        "aten.permute.default",
+        "aten.unflatten.int",
+        "aten.transpose.int",
+        "aten.t.default",
+        "aten.numpy_T.default",
+        "aten.expand.default",
+        "aten.expand_as.default",
+        "aten.unsqueeze.default",
+        "aten.squeeze.default",
+        "aten.squeeze.dim",
+        "aten.squeeze.dims",
+        "aten.slice.Tensor",
+        "aten.select.int",
+        "aten.alias.default",
+        "aten.detach.default",
+        "aten.narrow.default",
+        "aten.movedim.int",
+        "aten.view_as.default",
+        "aten.reshape_as.default",
+        "aten.mT.default",
+    }
 )
 """Overloads that torch answers with a view, for nothing."""
 

@@ -1,0 +1,189 @@
+"""From a graph to the body of forward: one readable line for each call.
+
+A variable that dies in a line gives its name to the result (`x = F.relu(x)`), so that memory is
+freed as in code written by hand.
+"""
+
+from __future__ import annotations
+
+import keyword
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from kopt.actors.rewriter.codegen import FusedKernel
+from kopt.actors.rewriter.graph import NotRewritable
+from kopt.actors.rewriter.spelling import spell
+
+DELETE_BYTES = 16 << 20
+"""A dead tensor of this size that no result takes the name of is deleted."""
+
+Unit = fx.Node | FusedKernel
+"""One statement: a call of torch, or of a generated kernel."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """Statements of forward, and the expressions of what it gives back."""
+
+    lines: tuple[str, ...]
+    results: tuple[str, ...]
+
+
+def emit_body(
+    module: fx.GraphModule,
+    *,
+    leaves: Mapping[str, str],
+    taken: Sequence[str],
+    device: str,
+    kernels: Sequence[FusedKernel] = (),
+) -> Body:
+    """Write the graph's calls as statements.
+
+    Args:
+        module: a graph in normal form.
+        leaves: the expression of each placeholder, such as `self.linear.weight`.
+        taken: names that variables may not have.
+        device: expression of the device that new tensors are made on, such as `x.device`.
+        kernels: generated kernels in place of the nodes they name.
+
+    Raises:
+        NotRewritable: an argument has no Python spelling.
+    """
+    return _Writer(module, leaves=leaves, taken=taken, device=device, kernels=kernels).body()
+
+
+class _Writer:
+    def __init__(
+        self,
+        module: fx.GraphModule,
+        *,
+        leaves: Mapping[str, str],
+        taken: Sequence[str],
+        device: str,
+        kernels: Sequence[FusedKernel],
+    ) -> None:
+        self._module = module
+        self._leaves = leaves
+        self._taken = set(taken)
+        self._device = device
+        self._units = _ordered(module, kernels)
+        self._last = self._last_readers()
+        self._names: dict[fx.Node, str] = {}
+        self._lines: list[str] = []
+
+    def body(self) -> Body:
+        for node in self._module.graph.nodes:
+            if node.op == "placeholder":
+                self._names[node] = self._leaves.get(node.name, "")
+        for place, unit in enumerate(self._units):
+            self._write(unit, place)
+        results = self._module.graph.output_node().args[0]
+        assert isinstance(results, tuple | list)
+        return Body(
+            lines=tuple(self._lines),
+            results=tuple(self._names[node] for node in results if isinstance(node, fx.Node)),
+        )
+
+    def _last_readers(self) -> dict[fx.Node, int]:
+        last: dict[fx.Node, int] = {}
+        for place, unit in enumerate(self._units):
+            for arg in _reads(unit):
+                last[arg] = place
+        results = self._module.graph.output_node().all_input_nodes
+        last.update(dict.fromkeys(results, len(self._units)))
+        return last
+
+    def _write(self, unit: Unit, place: int) -> None:
+        dying = [
+            arg
+            for arg in dict.fromkeys(_reads(unit))
+            if arg.op == "call_function" and self._last[arg] == place
+        ]
+        # Names that say what a value is ("folded_weight") are not handed on.
+        free = list(dict.fromkeys(self._names[arg] for arg in dying if "hint" not in arg.meta))
+        if isinstance(unit, fx.Node):
+            text = spell(unit, self._render)
+            self._names[unit] = name = self._name(unit, free)
+            self._lines.append(f"{name} = {text}")
+        else:
+            fields = {arg.name: self._names[arg] for arg in unit.inputs}
+            for node in unit.outputs:
+                self._names[node] = fields[node.name] = self._name(node, free)
+            self._lines.extend(unit.call.format(**fields).splitlines())
+        large = [arg for arg in dying if _bytes(arg) >= DELETE_BYTES]
+        dropped = [n for n in dict.fromkeys(self._names[a] for a in large) if n in free]
+        if dropped:
+            self._lines.append(f"del {', '.join(dropped)}")
+            self._taken -= set(dropped)
+
+    def _name(self, node: fx.Node, free: list[str]) -> str:
+        if free and "hint" not in node.meta:
+            return free.pop(0)
+        stem = node.meta.get("hint") or _stem(node)
+        name, number = stem, 1
+        while name in self._taken or keyword.iskeyword(name):
+            number += 1
+            name = f"{stem}_{number}"
+        self._taken.add(name)
+        return name
+
+    def _render(self, value: Any) -> str:  # noqa: ANN401 -- any argument of an ATen call
+        if isinstance(value, fx.Node):
+            return self._names[value]
+        if isinstance(value, torch.device):
+            return self._device
+        if isinstance(value, torch.dtype | torch.memory_format | torch.layout):
+            return str(value)
+        if isinstance(value, float) and not math.isfinite(value):
+            return f'float("{value}")'
+        if value is None or isinstance(value, bool | int | float | str):
+            return repr(value)
+        if isinstance(value, tuple | list):
+            inside = ", ".join(self._render(item) for item in value)
+            if isinstance(value, list):
+                return f"[{inside}]"
+            return f"({inside},)" if len(value) == 1 else f"({inside})"
+        raise NotRewritable(f"an argument of type {type(value).__name__} has no spelling")
+
+
+def _stem(node: fx.Node) -> str:
+    stem = node.name.rstrip("0123456789").rstrip("_")
+    return stem if stem.isidentifier() else "value"
+
+
+def _bytes(node: fx.Node) -> int:
+    held = node.meta.get("val")
+    return held.numel() * held.element_size() if isinstance(held, torch.Tensor) else 0
+
+
+def _reads(unit: Unit) -> tuple[fx.Node, ...]:
+    return tuple(unit.all_input_nodes) if isinstance(unit, fx.Node) else unit.inputs
+
+
+def _ordered(module: fx.GraphModule, kernels: Sequence[FusedKernel]) -> list[Unit]:
+    """Return the statements in an order in which each finds what it reads."""
+    inside = {node: kernel for kernel in kernels for node in kernel.nodes}
+    made_by: dict[fx.Node, FusedKernel] = {
+        node: kernel for kernel in kernels for node in kernel.outputs
+    }
+    done: set[int] = set()
+    units: list[Unit] = []
+
+    def place(unit: Unit) -> None:
+        if id(unit) in done:
+            return
+        done.add(id(unit))
+        for arg in _reads(unit):
+            if arg.op == "call_function":
+                place(made_by.get(arg, arg))
+        units.append(unit)
+
+    for node in module.graph.nodes:
+        if node.op == "call_function":
+            place(inside.get(node, node))
+    return units

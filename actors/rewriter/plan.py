@@ -1,0 +1,132 @@
+"""What may be tried for a problem, in order: which rules, whether and how kernels are generated.
+
+A candidate's plan stands in its source as a comment, and is read from there, so that the worker
+needs no memory: slot i of a node is item i of the node's list, for every process alike.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from kopt.actors.rewriter.codegen import Schedule
+from kopt.candidate import Language
+
+MARKER = "# kopt rewriter plan: "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One way to write a problem."""
+
+    algebra: bool = True
+    """Whether rules are applied at all."""
+    without: tuple[str, ...] = ()
+    """Rules left out."""
+    schedule: Schedule | None = None
+    """How generated kernels are written; None leaves every call to torch."""
+
+    def marker(self) -> str:
+        """Return the comment that stands in the source."""
+        data: dict[str, Any] = {"algebra": self.algebra, "without": list(self.without)}
+        data["schedule"] = None if self.schedule is None else self.schedule.to_json()
+        return MARKER + json.dumps(data, sort_keys=True, separators=(",", ":"))
+
+
+def plan_of(source: str) -> Plan | None:
+    """Return the plan that a source was written by; None where it has none that is readable."""
+    for line in source.splitlines():
+        if not line.startswith(MARKER):
+            continue
+        try:
+            data = json.loads(line.removeprefix(MARKER))
+            schedule = data["schedule"]
+            return Plan(
+                algebra=bool(data["algebra"]),
+                without=tuple(str(name) for name in data["without"]),
+                schedule=None if schedule is None else Schedule(**schedule),
+            )
+        except (ValueError, KeyError, TypeError):
+            return None
+    return None
+
+
+def root_plans(*, schedules: list[Schedule], applied: tuple[str, ...]) -> Iterator[Plan]:
+    """Yield what is tried from the root, the most promising first.
+
+    Args:
+        schedules: of generated kernels, the best guess first; empty where none can be built.
+        applied: names of the rules that the full set applied, each once.
+    """
+    best = schedules[0] if schedules else None
+    if best is not None:
+        yield Plan(schedule=best)
+    yield Plan()
+    if best is not None and applied:
+        yield Plan(algebra=False, schedule=best)
+    for schedule in schedules[1:]:
+        yield Plan(schedule=schedule)
+    for name in applied:
+        yield Plan(without=(name,), schedule=best)
+    if best is not None:
+        for name in applied:
+            yield Plan(without=(name,))
+
+
+def neighbour_plans(
+    parent: Plan, *, schedules: list[Schedule], applied: tuple[str, ...]
+) -> Iterator[Plan]:
+    """Yield plans one change away from a parent that is correct."""
+    if parent.schedule is None:
+        for schedule in schedules:
+            yield replace(parent, schedule=schedule)
+    else:
+        for schedule in schedules[1:]:
+            yield replace(parent, schedule=_moved(parent.schedule, schedules[0], schedule))
+        yield replace(parent, schedule=None)
+    if parent.algebra:
+        for name in applied:
+            if name not in parent.without:
+                yield replace(parent, without=tuple(sorted((*parent.without, name))))
+    for name in parent.without:
+        yield replace(parent, without=tuple(n for n in parent.without if n != name))
+
+
+def safer_plans(
+    parent: Plan, *, schedules: list[Schedule], applied: tuple[str, ...]
+) -> Iterator[Plan]:
+    """Yield plans with less that can go wrong than a parent that failed."""
+    if parent.schedule is not None:
+        for schedule in schedules[:1]:
+            yield replace(parent, schedule=schedule)
+        yield replace(parent, schedule=None)
+    if parent.algebra:
+        for name in applied:
+            if name not in parent.without:
+                yield replace(parent, without=tuple(sorted((*parent.without, name))))
+        yield Plan(algebra=False, schedule=parent.schedule)
+        if parent.schedule is not None:
+            for name in applied:
+                if name not in parent.without:
+                    without = tuple(sorted((*parent.without, name)))
+                    yield replace(parent, without=without, schedule=None)
+    yield Plan(algebra=False)
+
+
+def _moved(start: Schedule, origin: Schedule, goal: Schedule) -> Schedule:
+    """Return start with the change that leads from origin to goal."""
+    changes = {
+        field.name: getattr(goal, field.name)
+        for field in fields(Schedule)
+        if getattr(goal, field.name) != getattr(origin, field.name)
+    }
+    return replace(start, **changes)
+
+
+def language_of(kernel_languages: set[str]) -> Language:
+    """Return what a candidate's kernels are written in."""
+    if "triton" in kernel_languages:
+        return "triton"
+    return "cpp" if "cpp" in kernel_languages else "torch"

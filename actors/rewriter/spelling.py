@@ -1,0 +1,205 @@
+"""How an ATen call is written in Python: torch's own name for it where there is one."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+
+from kopt.actors.rewriter.graph import argument, aten
+
+Render = Callable[[Any], str]
+
+_TORCH = (
+    "abs acos acosh addmm amax amin any all argmax argmin asin asinh atan atan2 baddbmm bmm "
+    "bucketize cat ceil clamp clamp_max clamp_min cos cosh cummax cummin cumprod cumsum diag "
+    "diagonal div einsum eq erf erfc exp expm1 flip floor fmod full full_like gather ge gt "
+    "hypot index_select isfinite isinf isnan le log log10 log1p log2 log_softmax logaddexp "
+    "logical_and logical_not logical_or logsumexp lt matmul max maximum mean min minimum mul mv "
+    "ne neg ones ones_like outer pow prod reciprocal relu remainder roll round rsqrt rsub sigmoid "
+    "sign sin sinh softmax sort sqrt square stack std sub sum tan tanh topk tril triu trunc "
+    "unbind var var_mean where zeros zeros_like sgn norm"
+).split()
+_FUNCTIONAL = (
+    "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d elu selu celu "
+    "gelu silu mish hardswish hardsigmoid hardtanh relu6 leaky_relu softplus prelu layer_norm "
+    "group_norm max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d "
+    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d pad pixel_shuffle logsigmoid"
+).split()
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_RENAMED = {"log_sigmoid": "logsigmoid"}
+_DIFFERENT = frozenset(("norm", "std", "var", "var_mean", "max", "min", "sort", "div", "softmax"))
+"""Names whose Python form takes other arguments than some of their overloads."""
+_SAFE_OVERLOADS = frozenset(("max.dim", "min.dim", "sort.default", "softmax.int"))
+
+
+def spell(node: fx.Node, render: Render) -> str:
+    """Return a Python expression of a call.
+
+    Args:
+        node: a call in normal form.
+        render: writes an argument.
+    """
+    if node.target is operator.getitem:
+        source, index = node.args
+        return f"{render(source)}[{render(index)}]"
+    special = _SPECIAL.get(node.target)
+    if special is not None:
+        return special(node, render)
+    target = node.target
+    assert isinstance(target, torch._ops.OpOverload)
+    name, overload = target._schema.name.removeprefix("aten::"), target._overloadname
+    if name in _INFIX and len(node.args) == 2 and not node.kwargs:
+        return f"{render(node.args[0])} {_INFIX[name]} {render(node.args[1])}"
+    if name in _COMPARE and len(node.args) == 2 and not node.kwargs:
+        return f"{render(node.args[0])} {_COMPARE[name]} {render(node.args[1])}"
+    arguments = _arguments(node, render)
+    if target.namespace == "aten":
+        if (name in _FUNCTIONAL or name in _RENAMED) and _fits_functional(node):
+            return f"F.{_RENAMED.get(name, name)}({arguments})"
+        plain = name not in _DIFFERENT or f"{name}.{overload}" in _SAFE_OVERLOADS
+        if name in _TORCH and plain:
+            return f"torch.{name}({arguments})"
+    return f"torch.ops.{target.namespace}.{name}.{overload}({arguments})"
+
+
+_BY_KEYWORD = frozenset(
+    "dim keepdim dims approximate stride padding output_padding dilation groups eps kernel_size "
+    "ceil_mode count_include_pad negative_slope min max unbiased descending correction".split()
+)
+"""Arguments that read better with their names, where the value alone says little."""
+
+_NOT_IN_PYTHON = frozenset(("cudnn_enable", "cudnn_enabled", "input_scale", "scale"))
+"""Arguments of ATen norms and elu that torch.nn.functional has not."""
+
+
+def _arguments(node: fx.Node, render: Render) -> str:
+    """Write all arguments, by position or by keyword; those with their defaults are left out."""
+    target = node.target
+    assert isinstance(target, torch._ops.OpOverload)
+    formals = target._schema.arguments
+    parts: list[str] = []
+    by_name = False
+    for formal, value in zip(formals, node.args, strict=False):
+        if formal.has_default_value() and _equal(value, formal.default_value):
+            by_name = True
+            continue
+        text = render(_unlisted(formal.name, value))
+        if by_name or (formal.name in _BY_KEYWORD and not isinstance(value, fx.Node)):
+            by_name = True
+            parts.append(f"{formal.name}={text}")
+        else:
+            parts.append(text)
+    parts += [
+        f"{name}={render(value)}"
+        for name, value in node.kwargs.items()
+        if not (name == "pin_memory" and not value)
+    ]
+    return ", ".join(parts)
+
+
+def _equal(value: object, default: object) -> bool:
+    if isinstance(value, fx.Node) or type(value) is not type(default):
+        return False
+    return bool(value == default)
+
+
+def _unlisted(name: str, value: object) -> object:
+    """Write one dimension as a number: dim=1 rather than dim=[1]."""
+    if name == "dim" and isinstance(value, list | tuple):
+        return value[0] if len(value) == 1 else tuple(value)
+    return value
+
+
+def _fits_functional(node: fx.Node) -> bool:
+    target = node.target
+    assert isinstance(target, torch._ops.OpOverload)
+    given = zip(target._schema.arguments, node.args, strict=False)
+    return all(
+        formal.name not in _NOT_IN_PYTHON or _equal(value, formal.default_value)
+        for formal, value in given
+    )
+
+
+def _reshape(node: fx.Node, render: Render) -> str:
+    sizes = node.args[1]
+    assert isinstance(sizes, list | tuple)
+    return f"{render(node.args[0])}.reshape({', '.join(str(size) for size in sizes)})"
+
+
+def _permute(node: fx.Node, render: Render) -> str:
+    dims = node.args[1]
+    assert isinstance(dims, list | tuple)
+    if list(dims) == [1, 0]:
+        return f"{render(node.args[0])}.T"
+    return f"{render(node.args[0])}.permute({', '.join(str(dim) for dim in dims)})"
+
+
+def _expand(node: fx.Node, render: Render) -> str:
+    sizes = node.args[1]
+    assert isinstance(sizes, list | tuple)
+    return f"{render(node.args[0])}.expand({', '.join(str(size) for size in sizes)})"
+
+
+def _cast(node: fx.Node, render: Render) -> str:
+    return f"{render(node.args[0])}.to({render(node.args[1])})"
+
+
+def _contiguous(node: fx.Node, render: Render) -> str:
+    return f"{render(node.args[0])}.contiguous()"
+
+
+def _batch_norm(node: fx.Node, render: Render) -> str:
+    def held(name: str) -> str:
+        return render(argument(node, name))
+
+    return (
+        f"F.batch_norm({held('input')}, {held('running_mean')}, {held('running_var')}, "
+        f"{held('weight')}, {held('bias')}, {held('training')}, {held('momentum')}, {held('eps')})"
+    )
+
+
+def _slice(node: fx.Node, render: Render) -> str:
+    dim = argument(node, "dim") % node.args[0].meta["val"].dim()  # type: ignore[union-attr]
+    start, end, step = (argument(node, name) for name in ("start", "end", "step"))
+    parts = ["" if start in (None, 0) else str(start)]
+    parts.append("" if end is None or end >= 2**62 else str(end))
+    if step != 1:
+        parts.append(str(step))
+    return f"{render(node.args[0])}[{':, ' * dim}{':'.join(parts)}]"
+
+
+def _select(node: fx.Node, render: Render) -> str:
+    dim = argument(node, "dim") % node.args[0].meta["val"].dim()  # type: ignore[union-attr]
+    return f"{render(node.args[0])}[{':, ' * dim}{argument(node, 'index')}]"
+
+
+def _norm(node: fx.Node, render: Render) -> str:
+    """Write layer_norm or group_norm, whose switch for cuDNN torch.nn.functional sets itself."""
+    name = str(node.target).split(".")[1]
+    second = "normalized_shape" if name == "layer_norm" else "num_groups"
+    parts = [render(argument(node, "input")), render(argument(node, second))]
+    for key in ("weight", "bias"):
+        if argument(node, key) is not None:
+            parts.append(f"{key}={render(argument(node, key))}")
+    if argument(node, "eps") != 1e-5:
+        parts.append(f"eps={render(argument(node, 'eps'))}")
+    return f"F.{name}({', '.join(parts)})"
+
+
+_SPECIAL: dict[Any, Callable[[fx.Node, Render], str]] = {
+    aten.reshape.default: _reshape,
+    aten.permute.default: _permute,
+    aten.expand.default: _expand,
+    aten.to.dtype: _cast,
+    aten.contiguous.default: _contiguous,
+    aten.batch_norm.default: _batch_norm,
+    aten.slice.Tensor: _slice,
+    aten.select.int: _select,
+    aten.layer_norm.default: _norm,
+    aten.group_norm.default: _norm,
+}

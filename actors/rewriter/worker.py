@@ -1,0 +1,79 @@
+"""The rewriter as a programmer: a request in, candidates out. Runs in a process of its own."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from kopt.actors.rewriter.graph import NotRewritable
+from kopt.actors.rewriter.reference import ModuleMode
+from kopt.actors.rewriter.study import DeviceKind, Study
+from kopt.actors.rewriter.write import Written
+from kopt.candidate import Candidate
+from kopt.ports import Answer, WriteRequest
+
+CACHED_PROBLEMS = 8
+
+
+class RewriterWorker:
+    """Writes candidates by rules and generated kernels. Deterministic; holds only a cache."""
+
+    name = "rewriter"
+
+    def __init__(self) -> None:
+        self._studied: OrderedDict[tuple[str, str, str], Study | str] = OrderedDict()
+
+    def write(self, request: WriteRequest, mode: ModuleMode) -> Answer:
+        """Write the slots of an expansion.
+
+        Args:
+            request: what to write from.
+            mode: how modules run (`evaluate.module_mode`).
+
+        Returns:
+            Candidates in the order of their slots; exhausted where the node has no more, with
+            the reason as a note where the problem cannot be rewritten at all.
+
+        Raises:
+            ProblemError: the problem's source does not import, or breaks the contract.
+        """
+        study = self._study(request, mode)
+        if isinstance(study, str):
+            return Answer(candidates=(), exhausted=True, note=f"not rewritable: {study}")
+        expansion = request.expansion
+        last = expansion.first_child + expansion.num_candidates
+        parent = None if request.parent is None else request.parent.candidate.source
+        found = study.candidates(parent, mode=expansion.mode, limit=last + 1)
+        made = tuple(self._candidate(w, request) for w in found[expansion.first_child : last])
+        return Answer(
+            candidates=made,
+            exhausted=len(found) <= last,
+            note="" if len(made) == expansion.num_candidates else "no more variants of this node",
+        )
+
+    def _study(self, request: WriteRequest, mode: ModuleMode) -> Study | str:
+        device: DeviceKind = "cuda" if request.target.device == "cuda" else "cpu"
+        key = (request.problem.problem_id, mode, device)
+        if key in self._studied:
+            self._studied.move_to_end(key)
+            return self._studied[key]
+        study: Study | str
+        try:
+            study = Study(
+                request.problem, mode=mode, device=device, languages=request.target.languages
+            )
+        except NotRewritable as error:
+            study = error.reason
+        self._studied[key] = study
+        while len(self._studied) > CACHED_PROBLEMS:
+            self._studied.popitem(last=False)
+        return study
+
+    def _candidate(self, written: Written, request: WriteRequest) -> Candidate:
+        parent = request.parent
+        return Candidate(
+            source=written.source,
+            language=written.language,
+            parent=None if parent is None else parent.candidate.candidate_id,
+            strategy=written.strategy,
+            programmer=self.name,
+        )

@@ -1,0 +1,43 @@
+"""Workers that judge at once, in place of the lanes' own: everything but the work is real."""
+
+from __future__ import annotations
+
+from kopt.actors.builder import BuildResult
+from kopt.actors.config import EvaluateConfig
+from kopt.candidate import Candidate
+from kopt.evaluation import Evaluation
+from kopt.ports import Target
+from kopt.problem import Problem
+from kopt.testing.fakes import evaluation_of, hashed_verdict
+
+
+class InstantBuilder:
+    """A Builder that builds nothing."""
+
+    def __init__(self, config: EvaluateConfig, device: str, cache_dir: str) -> None:
+        """Take what a Builder takes."""
+        del config, device, cache_dir
+
+    def build(self, problem: Problem, candidate: Candidate) -> BuildResult:
+        """Say that there was nothing to build."""
+        del problem, candidate
+        return BuildResult(failed=None, build_dir=None, build_s=0.0)
+
+
+class InstantWorker:
+    """A DeviceWorker whose verdict is a function of the problem's and the candidate's ids."""
+
+    def __init__(self, config: EvaluateConfig, device: str, number: int, cache_dir: str) -> None:
+        """Take what a DeviceWorker takes."""
+        del config, number, cache_dir
+        self._device = device
+
+    def target(self) -> Target:
+        """Return a device that takes anything."""
+        return Target(device=self._device, name="instant", arch="none", languages=("torch",))
+
+    def evaluate(self, problem: Problem, candidate: Candidate, built: BuildResult) -> Evaluation:
+        """Judge."""
+        del built
+        verdict = hashed_verdict(problem, candidate)
+        return evaluation_of(verdict, problem=problem, candidate=candidate, device=self._device)
