@@ -25,6 +25,7 @@ from kopt.actors.child.module import (
     import_source,
     init_arguments,
 )
+from kopt.actors.child.perturb import Perturber
 from kopt.actors.child.plain import NotPlain, decode, encode
 from kopt.actors.devices.base import Device, open_device
 from kopt.problem import CANDIDATE_CLASS, REFERENCE_CLASS
@@ -210,9 +211,7 @@ class Runner:
         """Copy an input set's tensors, as they are now, into other buffers."""
         leaves: list[int] = []
         decode(tree, leaves.append)
-        tensors: list[torch.Tensor] = []
-        encode(self._sets[number], lambda tensor: tensors.append(tensor) or 0)  # type: ignore[func-returns-value]
-        for each, tensor in zip(leaves, tensors, strict=True):
+        for each, tensor in zip(leaves, _tensors(self._sets[number]), strict=True):
             self._buffers[each].copy_(tensor)
         return {}
 
@@ -250,12 +249,29 @@ class Runner:
             self._device.check()
         return self._hand_out([out], [number], [])
 
-    def do_time(self, *, order: list[int], flush: bool) -> dict[str, Any]:
-        """Time one call for each input set of the order; keep the last call's outputs."""
+    def do_time(self, *, order: list[int], seed: int, flush: bool) -> dict[str, Any]:
+        """Time one call for each input set of the order, its content fresh for each call.
+
+        The last call's outputs are kept. Answers with the times of the calls (with flush: each,
+        else their sum) and the time of all of it.
+        """
         assert self._device is not None
         arguments = [self._sets[number] for number in order]
-        times_us, self._last = self._device.time_calls(self._call, arguments, flush=flush)
-        return {"times_us": times_us}
+        perturber = Perturber(
+            {number: _tensors(self._sets[number]) for number in set(order)}, seed=seed
+        )
+        timed = self._device.time_calls(
+            self._call,
+            arguments,
+            before=lambda position: perturber.before_call(order[position]),
+            flush=flush,
+        )
+        self._last = timed.last
+        for number in set(order):
+            perturber.settle(number)
+        self._device.check()
+        calls_us = timed.each_us if flush else [sum(timed.each_us)]
+        return {"calls_us": calls_us, "total_us": timed.total_us}
 
     def do_export_last(self, *, number: int, into: list[int]) -> dict[str, Any]:
         """Copy the outputs of the last timed call out; its input set is `number`."""
@@ -323,11 +339,23 @@ class Runner:
         return {"specs": [spec_of(tensor).to_json() for tensor in self._stash]}
 
 
+def _tensors(arguments: list[Any]) -> list[torch.Tensor]:
+    """The tensors of a call's arguments, in the order of their JSON form."""
+    found: list[torch.Tensor] = []
+
+    def put(tensor: torch.Tensor) -> int:
+        found.append(tensor)
+        return len(found) - 1
+
+    encode(arguments, put)
+    return found
+
+
 def _notes(tensors: list[torch.Tensor], arguments: list[Any]) -> dict[str, Any]:
     """What is odd about an output: a subclass, a storage shared with an input, holes."""
-    inputs: list[torch.Tensor] = []
-    encode(arguments, lambda tensor: inputs.append(tensor) or 0)  # type: ignore[func-returns-value]
-    storages = {tensor.untyped_storage().data_ptr() for tensor in inputs if tensor.numel()}
+    storages = {
+        tensor.untyped_storage().data_ptr() for tensor in _tensors(arguments) if tensor.numel()
+    }
     return {
         "types": sorted(
             {type(tensor).__name__ for tensor in tensors if type(tensor) is not torch.Tensor}

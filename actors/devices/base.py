@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 
@@ -13,6 +13,17 @@ DeviceName = Literal["cpu", "cuda"]
 
 Call = Callable[[Sequence[Any]], object]
 """Runs the module once on one input set's arguments."""
+
+
+class TimedCalls(NamedTuple):
+    """What timing some calls found, by the device's or the process's own clock."""
+
+    each_us: list[float]
+    """Of each call alone."""
+    total_us: float
+    """From before the first call to after the last, with what was done between them."""
+    last: object
+    """Outputs of the last call."""
 
 
 class Device(Protocol):
@@ -37,19 +48,20 @@ class Device(Protocol):
         ...
 
     def time_calls(
-        self, call: Call, arguments: Sequence[Sequence[Any]], *, flush: bool
-    ) -> tuple[list[float], object]:
+        self,
+        call: Call,
+        arguments: Sequence[Sequence[Any]],
+        *,
+        before: Callable[[int], None],
+        flush: bool,
+    ) -> TimedCalls:
         """Run one call for each set of arguments.
 
         Args:
             call: the module.
             arguments: in the order to be run.
-            flush: evict the caches before each call and time each by itself (where the device has
-                a clock of its own); otherwise the calls follow each other and one time is given.
-
-        Returns:
-            Microseconds by the device's or this process's own clock (one for each call with
-            flush, else one total for all), and the last call's outputs.
+            before: called with the position before each call; not part of the call's time.
+            flush: evict the caches before each call, where the device can.
         """
         ...
 

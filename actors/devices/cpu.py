@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter_ns  # bound before a candidate could patch the time module
 from typing import Any
 
 import torch
 
-from kopt.actors.devices.base import Call, DeviceName
+from kopt.actors.devices.base import Call, DeviceName, TimedCalls
 from kopt.data.manifest import cpu_model
 from kopt.ports import Target
 
@@ -32,15 +32,27 @@ class CpuDevice:
         """Do nothing: calls have ended when they return."""
 
     def time_calls(
-        self, call: Call, arguments: Sequence[Sequence[Any]], *, flush: bool
-    ) -> tuple[list[float], object]:
-        """Time all calls together; `flush` has no meaning here."""
+        self,
+        call: Call,
+        arguments: Sequence[Sequence[Any]],
+        *,
+        before: Callable[[int], None],
+        flush: bool,
+    ) -> TimedCalls:
+        """Time each call by the process's clock; `flush` has no meaning here."""
         del flush
         out: object = None
+        marks_ns: list[int] = []
         began_ns = perf_counter_ns()
-        for each in arguments:
+        for position, each in enumerate(arguments):
+            before(position)
+            marks_ns.append(perf_counter_ns())
             out = call(each)
-        return [(perf_counter_ns() - began_ns) / 1e3], out
+            marks_ns.append(perf_counter_ns())
+        each_us = [
+            (end - begin) / 1e3 for begin, end in zip(marks_ns[::2], marks_ns[1::2], strict=True)
+        ]
+        return TimedCalls(each_us, (marks_ns[-1] - began_ns) / 1e3, out)
 
 
 def cpu_target() -> Target:

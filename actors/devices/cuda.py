@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
-from kopt.actors.devices.base import Call, DeviceName
+from kopt.actors.devices.base import Call, DeviceName, TimedCalls
 from kopt.errors import ConfigError
 from kopt.ports import Target
 
@@ -52,36 +52,32 @@ class CudaDevice:
         _synchronize()
 
     def time_calls(
-        self, call: Call, arguments: Sequence[Sequence[Any]], *, flush: bool
-    ) -> tuple[list[float], object]:
-        """Time by events: each call cold, or all calls back to back."""
-        if flush:
-            return self._time_each_cold(call, arguments)
-        begin, end = _Event(enable_timing=True), _Event(enable_timing=True)
-        out: object = None
-        _synchronize()
-        begin.record()
-        for each in arguments:
-            out = call(each)
-        end.record()
-        _synchronize()
-        return [begin.elapsed_time(end) * 1e3], out
-
-    def _time_each_cold(
-        self, call: Call, arguments: Sequence[Sequence[Any]]
-    ) -> tuple[list[float], object]:
+        self,
+        call: Call,
+        arguments: Sequence[Sequence[Any]],
+        *,
+        before: Callable[[int], None],
+        flush: bool,
+    ) -> TimedCalls:
+        """Time each call by events, cold with `flush`; the host runs ahead of the device."""
         pairs = [(_Event(enable_timing=True), _Event(enable_timing=True)) for _ in arguments]
+        first, last = _Event(enable_timing=True), _Event(enable_timing=True)
         out: object = None
         _synchronize()
-        for each, (begin, end) in zip(arguments, pairs, strict=True):
-            # The flush runs on the device while the host is already launching the call, so that
-            # launch latency is hidden as in a busy stream.
-            self._flush.zero_()
+        first.record()
+        for position, (each, (begin, end)) in enumerate(zip(arguments, pairs, strict=True)):
+            before(position)
+            if flush:
+                # While the device flushes, the host already launches the call: launch latency is
+                # hidden as in a busy stream.
+                self._flush.zero_()
             begin.record()
             out = call(each)
             end.record()
+        last.record()
         _synchronize()
-        return [begin.elapsed_time(end) * 1e3 for begin, end in pairs], out
+        each_us = [begin.elapsed_time(end) * 1e3 for begin, end in pairs]
+        return TimedCalls(each_us, first.elapsed_time(last) * 1e3, out)
 
 
 def cuda_target() -> Target:

@@ -162,9 +162,7 @@ def on_device(module: fx.GraphModule, device: str) -> fx.GraphModule:
     def moved(held: torch.Tensor) -> torch.Tensor:
         mode = held.fake_mode  # type: ignore[attr-defined]
         with torch.utils._python_dispatch._disable_current_modes():
-            plain = torch.empty_strided(
-                held.shape, held.stride(), dtype=held.dtype, device="meta"
-            )
+            plain = torch.empty_strided(held.shape, held.stride(), dtype=held.dtype, device="meta")
         return FakeTensor(mode, plain, torch.device(device, 0))
 
     for node in result.graph.nodes:

@@ -69,9 +69,7 @@ class Study:
         self._written: dict[Plan, Written] = {}
         self._ways: list[Schedule] | None = None
 
-    def candidates(
-        self, parent_source: str | None, *, mode: Mode, limit: int
-    ) -> list[Written]:
+    def candidates(self, parent_source: str | None, *, mode: Mode, limit: int) -> list[Written]:
         """Return the first candidates of a node, no two with equal source.
 
         Args:

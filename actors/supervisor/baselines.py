@@ -11,7 +11,7 @@ import statistics
 from dataclasses import dataclass, field
 
 from kopt.actors.supervisor.child import Child, ChildFailed
-from kopt.actors.supervisor.inputs import JudgedSet
+from kopt.actors.supervisor.inputs import JudgedSet, sizes
 from kopt.actors.supervisor.reference import Reference, State, bind, load_state
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.supervisor.stopwatch import Stopwatch
@@ -42,6 +42,8 @@ class Baselines:
     """What could not be measured, and why."""
     times_us: dict[Baseline, float] = field(default_factory=dict)
     """Medians; filled by `ready`."""
+    gap_us: float = 0.0
+    """What passes between two timed calls of the eager reference; filled by `ready`."""
     _watches: dict[Baseline, Stopwatch] = field(default_factory=dict)
     _compiled: list[_Compiled] = field(default_factory=list)
     _sets: list[JudgedSet] = field(default_factory=list)
@@ -135,6 +137,7 @@ class Baselines:
                 if name == "eager":
                     raise
                 self._drop(name, failure)
+        self.gap_us = self._watches["eager"].clocks().gap_us
         for turn in range(ROUNDS):
             names = list(samples) if turn % 2 == 0 else list(reversed(samples))
             for name in names:
@@ -145,7 +148,7 @@ class Baselines:
         config = self.bench.config
         return Stopwatch(
             child,
-            sets=self._timed,
+            sets={number: sizes(self._sets[number]) for number in self._timed},
             device=self.bench.device,
             timing=config.timing,
             limit_s=config.timeouts.timing_s,

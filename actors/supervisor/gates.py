@@ -15,10 +15,11 @@ import torch
 from kopt.actors.child.memory import SharedTensor, spec_of
 from kopt.actors.child.plain import NotPlain, decode
 from kopt.actors.supervisor.child import Child, ChildFailed, specs_of
-from kopt.actors.supervisor.inputs import JudgedSet, checksum, renumber
+from kopt.actors.supervisor.inputs import JudgedSet, checksum, perturbed, renumber
 from kopt.actors.supervisor.reference import bind, load_state, state_entries
 from kopt.actors.supervisor.session import Session
 from kopt.actors.supervisor.settings import Bench
+from kopt.actors.supervisor.stopwatch import LastCall
 from kopt.actors.verify.compare import compare_outputs, flatten, structure_failure, worst
 from kopt.actors.verify.weights import match_state
 from kopt.candidate import Candidate
@@ -139,6 +140,8 @@ def run_verdict(failure: ChildFailed, *, stage: str) -> Verdict:
     """Return what a failure while running means."""
     if failure.how == "timed_out":
         return TimedOut(stage=stage, limit_s=failure.limit_s)
+    if failure.stage == "clock":
+        return Cheated(check="clock", detail=failure.log)
     return Crashed(stage=stage, log=failure.log)
 
 
@@ -169,23 +172,28 @@ def correctness_gate(bench: Bench, session: Session, loaded: Loaded, *, trail: T
 
 
 def check_timed_output(
-    bench: Bench, session: Session, child: Child, *, number: int, trail: Trail
+    bench: Bench, session: Session, child: Child, *, last: LastCall, trail: Trail
 ) -> None:
     """Compare the output of the last timed call, and look whether timed inputs are as drawn.
 
+    The call's input was fresh; the reference is run on it only now.
+
     Raises:
         Judged: they are not.
+        ProblemError: the reference fails on it.
         ChildFailed: the child is gone.
     """
     limit_s = bench.config.timeouts.correctness_s
-    judged = session.sets[number]
+    judged = perturbed(session.sets[last.number], last.perturbation)
+    session.run_reference(judged)
     buffers = _poisoned(judged.outputs)
     into = child.share(buffers)
-    answer = child.ask("export_last", timeout_s=limit_s, number=number, into=into)
+    answer = child.ask("export_last", timeout_s=limit_s, number=last.number, into=into)
     _compare(bench, judged, answer, 0, buffers, name="timed_output", trail=trail)
+    judged.close()
     for each in session.timed():
         _check_inputs(child, session.sets[each], number=each, limit_s=limit_s, trail=trail)
-    trail.passed("timed_output", "the last timed call's output agrees")
+    trail.passed("timed_output", "the last timed call's output agrees, on fresh input")
 
 
 def _judge_set(bench: Bench, child: Child, judged: JudgedSet, *, number: int, trail: Trail) -> None:

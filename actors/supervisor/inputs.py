@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from kopt.actors.child.memory import SharedTensor
+from kopt.actors.child.perturb import Perturbation, apply
 from kopt.actors.child.plain import decode
 
 
@@ -59,6 +60,32 @@ def checksum(tensors: Sequence[torch.Tensor]) -> int:
 def _bytes(tensor: torch.Tensor) -> memoryview:
     raw: Any = tensor.reshape(-1).view(torch.uint8).numpy()
     return memoryview(raw)
+
+
+def sizes(judged: JudgedSet) -> list[int]:
+    """Return the number of elements of each tensor."""
+    return [each.tensor.numel() for each in judged.tensors]
+
+
+def perturbed(judged: JudgedSet, change: Perturbation | None) -> JudgedSet:
+    """Return the input set as a timed call was given it, the outputs still to be filled in.
+
+    Raises:
+        MemoryError: it does not fit.
+    """
+    copies = [SharedTensor(each.spec) for each in judged.tensors]
+    for copy, each in zip(copies, judged.tensors, strict=True):
+        copy.tensor.copy_(each.tensor)
+    if change is not None:
+        apply([each.tensor for each in copies], change)
+    return JudgedSet(
+        name=f"{judged.name}:timed",
+        state=judged.state,
+        seed=judged.seed,
+        tree=judged.tree,
+        tensors=[copy.seal() for copy in copies],
+        checksum=checksum([copy.tensor for copy in copies]),
+    )
 
 
 def renumber(tree: Any, numbers: Sequence[int]) -> Any:  # noqa: ANN401

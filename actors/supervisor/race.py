@@ -7,6 +7,7 @@ import statistics
 
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.actors.supervisor.gates import Loaded, Trail, check_timed_output, run_verdict
+from kopt.actors.supervisor.inputs import sizes
 from kopt.actors.supervisor.session import Session
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.supervisor.stopwatch import Stopwatch
@@ -33,7 +34,7 @@ def performance_gate(
     _baselines_ready(session)
     watch = Stopwatch(
         loaded.child,
-        sets=session.timed(),
+        sets={number: sizes(session.sets[number]) for number in session.timed()},
         device=bench.device,
         timing=bench.config.timing,
         limit_s=bench.config.timeouts.timing_s,
@@ -41,12 +42,15 @@ def performance_gate(
     )
     try:
         watch.warm_up()
-        disagreement = watch.clocks_disagree()
+        disagreement = watch.clocks_disagree(reference_gap_us=session.baselines.gap_us)
         if disagreement is not None:
             raise trail.fail("two_clocks", Cheated(check="two_clocks", detail=disagreement))
         trail.passed("two_clocks", "the candidate's clock and the supervisor's slope agree")
         timing = _race(bench, session, watch)
-        check_timed_output(bench, session, loaded.child, number=watch.last_set, trail=trail)
+        if not watch.cold_is_plausible(timing.time_us):
+            detail = f"a cold call takes {timing.time_us:.4g} us, less than a warm one"
+            raise trail.fail("two_clocks", Cheated(check="two_clocks", detail=detail))
+        check_timed_output(bench, session, loaded.child, last=watch.last, trail=trail)
     except ChildFailed as failure:
         raise trail.fail("timed", run_verdict(failure, stage="timing")) from None
     trail.gates.append(

@@ -51,6 +51,19 @@ class Session:
         ]
         return own or [0]
 
+    def run_reference(self, judged: JudgedSet) -> None:
+        """Fill in what the reference gives on one more input set.
+
+        Raises:
+            ProblemError: it fails.
+        """
+        number = len(self.sets)
+        try:
+            self.reference.run(judged, number=number)
+            self.reference.child.ask("unbind", timeout_s=self.reference.limit_s, numbers=[number])
+        except (ChildFailed, MemoryError) as error:
+            raise self.reference.fault(error) from None
+
     def close(self) -> None:
         """End the children and let the memory go."""
         self.baselines.close()

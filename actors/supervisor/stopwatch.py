@@ -1,7 +1,9 @@
 """Timing one child's module: blocks of calls, by its device's clock and by ours.
 
-The child's figure is what is reported; the supervisor's own slope (wall time of many calls against
-few) must agree with it, or it is not believed.
+The child's figure is what is reported. It is believed where three things hold: the supervisor's
+own slope (wall time of many calls against few) agrees with the child's total; what the child says
+passed between the calls is what passes there for the reference; a cold call takes no less than a
+warm one.
 """
 
 from __future__ import annotations
@@ -10,7 +12,10 @@ import math
 import random
 import statistics
 import time
+from dataclasses import dataclass
+from itertools import islice
 
+from kopt.actors.child.perturb import Perturbation, perturbations
 from kopt.actors.config import TimingConfig
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.supervisor.child import Child, ChildFailed
@@ -23,9 +28,39 @@ MAX_CUDA_CALLS = 40
 WARM_UP_CALLS = 3
 WARM_UP_S = 0.2
 """Work before anything counts: clocks rise, caches of compiled kernels fill."""
+GAP_FACTOR = 2.0
+GAP_SHARE = 0.1
+GAP_FLOOR_US = 10.0
+"""Between two calls may pass the reference's gap twice, a tenth of a call, and ten microseconds."""
+COLD_SHARE = 0.7
+"""A cold call takes at least this share of a warm one."""
 SLOPE_REPEATS = 3
 SLOPE_S = 0.01
+MAX_SLOPE_CALLS = 20_000
+CLOCK_FLOOR_US = 2.0
 """Least wall time that separates many calls from few."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastCall:
+    """What the last timed call was given: its output may be verified."""
+
+    number: int
+    """Input set."""
+    perturbation: Perturbation | None
+    """How its content differed from what was drawn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clocks:
+    """Microseconds of one warm call by each clock."""
+
+    call_us: float
+    """The child's, of the call alone."""
+    gap_us: float
+    """The child's, of what passed between two calls."""
+    slope_us: float
+    """The supervisor's, of a call with the gap."""
 
 
 class Stopwatch:
@@ -35,7 +70,7 @@ class Stopwatch:
         self,
         child: Child,
         *,
-        sets: list[int],
+        sets: dict[int, list[int]],
         device: DeviceName,
         timing: TimingConfig,
         limit_s: float,
@@ -45,11 +80,12 @@ class Stopwatch:
 
         Args:
             child: with the input sets bound.
-            sets: their numbers; each block runs them in an order drawn from rng.
+            sets: their numbers, with the number of elements of each tensor; a block runs them in
+                an order drawn from rng.
             device: kind of device, for the clock.
             timing: how long blocks are.
             limit_s: deadline of one block.
-            rng: secret; decides the order and the last call, whose output may be verified.
+            rng: secret; decides the order, the contents, and with them the last call.
         """
         self._child = child
         self._sets = sets
@@ -58,8 +94,8 @@ class Stopwatch:
         self._limit_s = limit_s
         self._rng = rng
         self._calls = 1
-        self.last_set = sets[0]
-        """Input set of the last timed call."""
+        self._warm_us = math.inf
+        self.last = LastCall(number=min(sets), perturbation=None)
 
     def warm_up(self) -> None:
         """Run until clocks and caches are settled, and choose the size of a block.
@@ -82,42 +118,78 @@ class Stopwatch:
             ChildFailed: the module raises, dies or hangs, or its clock is no clock.
         """
         flush = self._device == "cuda"
-        times_us = self._time(self._calls, flush=flush)
+        calls_us, _ = self._time(self._calls, flush=flush)
         if flush:
-            return statistics.median(times_us)
-        return times_us[0] / self._calls
+            return statistics.median(calls_us)
+        return calls_us[0] / self._calls
 
-    def clocks(self) -> tuple[float, float]:
-        """Return microseconds of one warm call by (the child's clock, the supervisor's slope).
+    def clocks(self) -> Clocks:
+        """Return what each clock says of warm calls.
 
         Raises:
             ChildFailed: as `block_us`.
         """
         call_us = max(self._total_us(self._calls) / self._calls, 0.05)
-        extra = max(self._calls, math.ceil(SLOPE_S * 1e6 / call_us))
+        extra = min(max(self._calls, math.ceil(SLOPE_S * 1e6 / call_us)), MAX_SLOPE_CALLS)
         few = max(1, extra // 4)
-        extra = min(extra, 20_000)
-        slopes, clocks = [], []
+        slopes, calls, totals = [], [], []
         for _ in range(SLOPE_REPEATS):
-            wall_few, _ = self._wall_us(few)
-            wall_many, child_many = self._wall_us(few + extra)
+            wall_few_us, _, _ = self._wall_us(few)
+            wall_many_us, many_us, total_us = self._wall_us(few + extra)
             slopes.append(
-                slope_us(wall_few, calls_few=few, wall_many_us=wall_many, calls_many=few + extra)
+                slope_us(
+                    wall_few_us,
+                    calls_few=few,
+                    wall_many_us=wall_many_us,
+                    calls_many=few + extra,
+                )
             )
-            clocks.append(child_many / (few + extra))
-        return statistics.median(clocks), statistics.median(slopes)
+            calls.append(many_us / (few + extra))
+            totals.append(total_us / (few + extra))
+        call_us = statistics.median(calls)
+        self._warm_us = call_us
+        return Clocks(
+            call_us=call_us,
+            gap_us=statistics.median(totals) - call_us,
+            slope_us=statistics.median(slopes),
+        )
 
-    def clocks_disagree(self) -> str | None:
-        """Return what the two clocks say where they disagree, twice; None where they agree.
+    def clocks_disagree(self, *, reference_gap_us: float) -> str | None:
+        """Return what the clocks say where they disagree, twice; None where they agree.
 
         Raises:
             ChildFailed: as `block_us`.
         """
+        why = None
         for _ in range(2):
-            child_us, own_us = self.clocks()
-            if clocks_agree(child_us, supervisor_us=own_us, tolerance=self._timing.clock_tolerance):
+            why = self._disagreement(self.clocks(), reference_gap_us)
+            if why is None:
                 return None
-        return f"the candidate's clock says {child_us:.4g} us a call, the supervisor's {own_us:.4g}"
+        return why
+
+    def cold_is_plausible(self, cold_us: float) -> bool:
+        """Whether a cold call's time goes with the warm one's; call `clocks` first."""
+        return self._device != "cuda" or cold_us >= COLD_SHARE * self._warm_us
+
+    def _disagreement(self, clocks: Clocks, reference_gap_us: float) -> str | None:
+        child_us = clocks.call_us + clocks.gap_us
+        if not clocks_agree(
+            child_us,
+            supervisor_us=clocks.slope_us,
+            tolerance=self._timing.clock_tolerance,
+            floor_us=CLOCK_FLOOR_US,
+        ):
+            return (
+                f"the candidate's clock says {child_us:.4g} us a call, "
+                f"the supervisor's {clocks.slope_us:.4g} us"
+            )
+        allowed_us = GAP_FACTOR * reference_gap_us + GAP_SHARE * clocks.call_us + GAP_FLOOR_US
+        if clocks.gap_us > allowed_us:
+            return (
+                f"{clocks.gap_us:.4g} us pass between the candidate's calls, "
+                f"{reference_gap_us:.4g} us between the reference's"
+            )
+        return None
 
     def _fitting(self, call_us: float) -> int:
         ceiling = MAX_CUDA_CALLS if self._device == "cuda" else MAX_CALLS
@@ -126,31 +198,45 @@ class Stopwatch:
         return self._calls
 
     def _total_us(self, calls: int) -> float:
-        return self._time(calls, flush=False)[0]
+        _, total_us = self._time(calls, flush=False)
+        return total_us
 
-    def _wall_us(self, calls: int) -> tuple[float, float]:
+    def _wall_us(self, calls: int) -> tuple[float, float, float]:
+        """Microseconds of some calls: by our clock, and the child's calls and total."""
         began_ns = time.perf_counter_ns()
-        child_us = self._total_us(calls)
-        return (time.perf_counter_ns() - began_ns) / 1e3, child_us
+        calls_us, total_us = self._time(calls, flush=False)
+        return (time.perf_counter_ns() - began_ns) / 1e3, calls_us[0], total_us
 
-    def _time(self, calls: int, *, flush: bool) -> list[float]:
-        order = [self._rng.choice(self._sets) for _ in range(calls)]
-        answer = self._child.ask("time", timeout_s=self._limit_s, order=order, flush=flush)
-        self.last_set = order[-1]
+    def _time(self, calls: int, *, flush: bool) -> tuple[list[float], float]:
+        numbers = sorted(self._sets)
+        order = [self._rng.choice(numbers) for _ in range(calls)]
+        seed = self._rng.getrandbits(32)
+        answer = self._child.ask(
+            "time", timeout_s=self._limit_s, order=order, seed=seed, flush=flush
+        )
+        last = order[-1]
+        draws = perturbations(self._sets[last], seed=seed + last)
+        self.last = LastCall(
+            number=last, perturbation=next(islice(draws, order.count(last) - 1, None))
+        )
         return _times(answer, expected=calls if flush else 1)
 
 
-def _times(answer: dict[str, object], *, expected: int) -> list[float]:
-    """Return a child's times, which are untrusted.
+def _times(answer: dict[str, object], *, expected: int) -> tuple[list[float], float]:
+    """Return a child's times, which are untrusted: those of the calls, and the total.
 
     Raises:
         ChildFailed: they are not that many numbers above 0.
     """
-    times = answer.get("times_us")
+    calls_us, total_us = answer.get("calls_us"), answer.get("total_us")
     if (
-        isinstance(times, list)
-        and len(times) == expected
-        and all(isinstance(each, float | int) and 0.0 < each < math.inf for each in times)
+        isinstance(calls_us, list)
+        and len(calls_us) == expected
+        and all(_is_time(each) for each in (*calls_us, total_us))
     ):
-        return [float(each) for each in times]
-    raise ChildFailed("died", "timing", f"spoke out of turn: no {expected} times above 0")
+        return [float(each) for each in calls_us], float(str(total_us))
+    raise ChildFailed("raised", "clock", f"the clock gave no {expected} times above 0")
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, float | int) and 0.0 < value < math.inf

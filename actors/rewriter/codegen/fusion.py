@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
+import torch
 from torch import fx
 
 from kopt.actors.rewriter.codegen.cpp.function import cpp_definition
@@ -14,7 +15,7 @@ from kopt.actors.rewriter.codegen.ir import Load, Unsupported, postorder
 from kopt.actors.rewriter.codegen.kernel import FusedKernel
 from kopt.actors.rewriter.codegen.region import Region, regions
 from kopt.actors.rewriter.codegen.schedule import Schedule
-from kopt.actors.rewriter.codegen.stages import plan
+from kopt.actors.rewriter.codegen.stages import Stage, plan
 
 DeviceKind = Literal["cpu", "cuda"]
 CACHE_BYTES = 32 << 20
@@ -30,35 +31,39 @@ def fuse(graph: fx.GraphModule, *, device: DeviceKind, schedule: Schedule) -> li
         schedule: how to write them.
 
     Returns:
-        Kernels in the graph's order, disjoint, each convex: all of them can be applied.
+        Kernels in the graph's order, disjoint, each convex: all of them can be applied. Regions
+        of the same code share one function: the later ones have an empty definition.
     """
     made: list[FusedKernel] = []
+    names: dict[str, str] = {}
     for region in regions(graph.graph, device=device):
-        kernel = _kernel(region, device=device, number=len(made), schedule=schedule)
-        if kernel is not None:
-            made.append(kernel)
+        name = f"fused_{len(names)}"
+        try:
+            kernel = _kernel(region, device=device, name=name, schedule=schedule)
+        except Unsupported:
+            continue
+        key = kernel.definition.replace(name, "fused")
+        if key in names:
+            call = kernel.call.replace(f" {name}(", f" {names[key]}(")
+            kernel = replace(kernel, name=names[key], definition="", call=call)
+        else:
+            names[key] = name
+        made.append(kernel)
     return made
 
 
-def _kernel(
-    region: Region, *, device: DeviceKind, number: int, schedule: Schedule
-) -> FusedKernel | None:
-    loads = [value for value in postorder(region.roots) if isinstance(value, Load)]
-    inputs = tuple(dict.fromkeys(value.source for value in loads))
-    name = f"fused_{number}"
-    try:
-        stages = plan(region.roots)
-        if device == "cpu":
-            definition = cpp_definition(
-                stages, name=name, inputs=inputs, roots=region.roots, schedule=schedule
-            )
-            imports = tuple(f"import {module}" for module in IMPORTS)
-        else:
-            definition, imports = triton_definition(
-                stages, name=name, inputs=inputs, roots=region.roots, schedule=schedule
-            )
-    except Unsupported:
-        return None
+def _kernel(region: Region, *, device: DeviceKind, name: str, schedule: Schedule) -> FusedKernel:
+    stages = plan(region.roots)
+    inputs = _inputs(region, stages)
+    if device == "cpu":
+        definition = cpp_definition(
+            stages, name=name, inputs=inputs, roots=region.roots, schedule=schedule
+        )
+        imports = tuple(f"import {module}" for module in IMPORTS)
+    else:
+        definition, imports = triton_definition(
+            stages, name=name, inputs=inputs, roots=region.roots, schedule=schedule
+        )
     results = ", ".join(f"{{{node.name}}}" for node in region.outputs)
     arguments = ", ".join(f"{{{node.name}}}" for node in inputs)
     return FusedKernel(
@@ -73,18 +78,46 @@ def _kernel(
     )
 
 
+def _inputs(region: Region, stages: list[Stage]) -> tuple[fx.Node, ...]:
+    """Return the tensors that the stages read, in the order in which they meet them."""
+    read = {v for stage in stages for v in stage.program.reads}
+    loads = [v for v in postorder(region.roots) if isinstance(v, Load) and v in read]
+    return tuple(dict.fromkeys(load.source for load in loads))
+
+
 def schedules(graph: fx.GraphModule, device: DeviceKind) -> list[Schedule]:
-    """Return schedules to try, the best guess first, then its neighbours one change at a time."""
+    """Return schedules to try, the best guess first, then its neighbours, one change at a time."""
     if device == "cuda":
         first = Schedule()
-        return [first]
-    size = max(
-        (
-            node.meta["val"].numel()
-            for node in graph.graph.nodes
-            if "val" in node.meta and hasattr(node.meta["val"], "numel")
-        ),
-        default=0,
-    )
-    first = Schedule(cpu_streaming=size * 4 > CACHE_BYTES)
-    return [first, replace(first, cpu_streaming=not first.cpu_streaming)]
+        return [
+            first,
+            replace(first, gpu_block=2048),
+            replace(first, gpu_warps=8),
+            replace(first, gpu_persistent=4096),
+            replace(first, gpu_warps=4),
+            replace(first, gpu_math="fast"),
+            replace(first, gpu_block=4096, gpu_warps=8),
+            replace(first, gpu_block=512, gpu_warps=4),
+            replace(first, gpu_persistent=32768, gpu_warps=16),
+            replace(first, gpu_persistent=1024),
+        ]
+    first = Schedule()
+    large = replace(first, cpu_streaming=True)
+    others = [
+        replace(first, cpu_math="fast"),
+        replace(first, cpu_lanes=128),
+        replace(first, cpu_lanes=32),
+        replace(first, cpu_keep=False),
+        replace(first, cpu_chunk=4096),
+        replace(first, cpu_chunk=65536),
+        replace(first, cpu_math="fast", cpu_lanes=128),
+    ]
+    if _largest_bytes(graph) > CACHE_BYTES:
+        return [first, large, *others, replace(large, cpu_math="fast")]
+    return [first, *others, large]
+
+
+def _largest_bytes(graph: fx.GraphModule) -> int:
+    values = [node.meta.get("val") for node in graph.graph.nodes]
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    return max((tensor.numel() * tensor.element_size() for tensor in tensors), default=0)

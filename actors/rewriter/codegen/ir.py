@@ -86,6 +86,8 @@ class Scan:
     kind: ScanKind
     arg: Value
     dim: int
+    reverse: bool
+    """Whether it runs from the last element to the first."""
     shape: tuple[int, ...]
     dtype: torch.dtype
 
@@ -233,13 +235,13 @@ class Builder:
             kept = tuple(1 if dim in gone else size for dim, size in enumerate(arg.shape))
         return self.reshape(result, kept)
 
-    def scan(self, kind: ScanKind, arg: Value, dim: int) -> Value:
-        """Return a running sum or product along one dimension."""
+    def scan(self, kind: ScanKind, arg: Value, dim: int, *, reverse: bool = False) -> Value:
+        """Return a running sum or product along one dimension, from its end if `reverse`."""
         dim %= len(arg.shape)
         if arg.shape[dim] == 1:
             return arg
-        made = Scan(kind=kind, arg=arg, dim=dim, shape=arg.shape, dtype=arg.dtype)
-        return self._once(("scan", kind, arg, dim), made)
+        made = Scan(kind=kind, arg=arg, dim=dim, reverse=reverse, shape=arg.shape, dtype=arg.dtype)
+        return self._once(("scan", kind, arg, dim, reverse), made)
 
     def reshape(self, arg: Value, shape: tuple[int, ...]) -> Value:
         """Return the same elements in the same order under another shape."""

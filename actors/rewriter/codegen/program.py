@@ -141,6 +141,7 @@ def build(members: frozenset[Value], outputs: Sequence[Value]) -> Program:
     elif kept and order[-1] not in columns:
         kept, lane = kept[:-1], (kept[-1],)
     return _assembled(
+        is_reversed=_direction(values, members),
         values=values,
         members=members,
         outputs=outputs,
@@ -160,6 +161,14 @@ def _columns(space: Space, members: frozenset[Value]) -> frozenset[Atom]:
                 raise Clash("reductions over different dimensions")
             found = own
     return found or frozenset()
+
+
+def _direction(values: Sequence[Value], members: frozenset[Value]) -> bool:
+    """Whether the columns run from the last to the first, as all scans must agree."""
+    directions = {v.reverse for v in values if isinstance(v, Scan) and v in members}
+    if len(directions) > 1:
+        raise Clash("scans in both directions")
+    return directions == {True}
 
 
 def _order(
@@ -202,6 +211,7 @@ def _merged(atoms: Sequence[Atom], accesses: Sequence[Access]) -> list[list[Atom
 
 def _assembled(
     *,
+    is_reversed: bool,
     values: Sequence[Value],
     members: frozenset[Value],
     outputs: Sequence[Value],
@@ -248,10 +258,11 @@ def _assembled(
         def of(loop_list: list[list[Atom]]) -> tuple[int, ...]:
             return tuple(access.strides.get(loop[-1], 0) for loop in loop_list)
 
-        lane = of(lanes)
-        return Index(
-            offset=access.offset, rows=of(kept), cols=of(reduced), lane=lane[0] if lane else 0
-        )
+        lane, cols, offset = of(lanes), of(reduced), access.offset
+        if is_reversed:
+            offset += sum(s * (n - 1) for s, n in zip(cols, sizes(reduced), strict=True))
+            cols = tuple(-stride for stride in cols)
+        return Index(offset=offset, rows=of(kept), cols=cols, lane=lane[0] if lane else 0)
 
     def sizes(loop_list: list[list[Atom]]) -> tuple[int, ...]:
         return tuple(prod(atom.size for atom in loop) for loop in loop_list)

@@ -28,12 +28,16 @@ from kopt.actors.rewriter.codegen.ir import (
 from kopt.actors.rewriter.codegen.lower import lower
 from kopt.actors.rewriter.codegen.lower.nodes import Env
 from kopt.actors.rewriter.codegen.lower.views import VIEWS
+from kopt.actors.rewriter.codegen.nested import nested
 from kopt.actors.rewriter.codegen.stages import stored_base
 
 SHARED_INPUT_ELEMENTS = 4096
 """Nodes that read the same tensor of at least this size belong to one region."""
 COSTLY = frozenset(["exp", "expm1", "log", "log1p", "tanh", "erf", "pow", "sin", "cos", "sigmoid"])
 """Maps that are worth a kernel even alone."""
+
+HARMLESS = frozenset({"aten.detach_.default"})
+"""Overloads that are marked as mutating and change no element."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +75,9 @@ def regions(graph: fx.Graph, *, device: str) -> list[Region]:
 
 def _mutates(node: fx.Node) -> bool:
     target = node.target
-    return isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable
+    if not isinstance(target, torch._ops.OpOverload) or str(target) in HARMLESS:
+        return False
+    return target._schema.is_mutable
 
 
 def _lowers_alone(node: fx.Node, *, device: str) -> bool:
@@ -177,15 +183,17 @@ def _lowered(group: list[fx.Node], rejected: set[fx.Node]) -> Region | None:
         roots.append(value)
     if not outputs or not _worthwhile(roots):
         return None
-    needed = _needed(outputs, inside)
     return Region(
-        nodes=tuple(node for node in group if node in needed),
+        nodes=_replaced(group, outputs, inside),
         outputs=tuple(outputs),
-        roots=tuple(roots),
+        roots=tuple(nested(builder, roots)),
     )
 
 
-def _needed(outputs: Sequence[fx.Node], inside: set[fx.Node]) -> set[fx.Node]:
+def _replaced(
+    group: Sequence[fx.Node], outputs: Sequence[fx.Node], inside: set[fx.Node]
+) -> tuple[fx.Node, ...]:
+    """Return what the outputs are made of, and what nothing but those nodes uses."""
     found: set[fx.Node] = set()
     stack = list(outputs)
     while stack:
@@ -193,7 +201,10 @@ def _needed(outputs: Sequence[fx.Node], inside: set[fx.Node]) -> set[fx.Node]:
         if node in inside and node not in found:
             found.add(node)
             stack.extend(node.all_input_nodes)
-    return found
+    for node in reversed(group):  # an unused item of a tuple, say
+        if node in inside and all(user in found for user in node.users):
+            found.add(node)
+    return tuple(node for node in group if node in found)
 
 
 def _is_view(node: fx.Node) -> bool:

@@ -85,6 +85,10 @@ class Space:
         """Return the whole atoms that a value varies over, in the order of its dimensions."""
         return [root for dim in self._dims[value] for atom in dim for root in atom.roots()]
 
+    def along(self, value: Value, dim: int) -> list[Atom]:
+        """Return the whole atoms of one dimension of a value."""
+        return [root for atom in self._dims[value][dim] for root in atom.roots()]
+
     def reduced(self, value: Reduce | Scan) -> list[Atom]:
         """Return the whole atoms that a reduction or a scan runs over."""
         dims = value.dims if isinstance(value, Reduce) else (value.dim,)

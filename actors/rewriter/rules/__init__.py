@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from kopt.actors.rewriter.rules import linear_reduce
+from kopt.actors.rewriter.rules import (
+    conv_pool,
+    conv_reduce,
+    linear_reduce,
+    reduce_terms,
+    single_size,
+)
 from kopt.actors.rewriter.rules.rule import RULES, Rule
 
-__all__ = ["RULES", "Rule", "linear_reduce"]
+__all__ = [
+    "RULES",
+    "Rule",
+    "conv_pool",
+    "conv_reduce",
+    "linear_reduce",
+    "reduce_terms",
+    "single_size",
+]

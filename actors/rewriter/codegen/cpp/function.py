@@ -61,13 +61,13 @@ def cpp_definition(
         )
         + "\n"
         + "\n".join(kernels)
-        + f'\nextern "C" void {name}({", ".join(parameters)}, int threads) {{\n'
+        + f'\nextern "C" void run({", ".join(parameters)}, int threads) {{\n'
         + "\n".join(calls)
         + "\n}\n"
     )
     lines = [
         f"_{name} = _load(r'''",
-        source + f"''', {name!r}, {len(parameters)})",
+        source + f"''', {len(parameters)})",
         "",
         "",
         f"def {name}({', '.join(sources.values())}):",

@@ -17,7 +17,7 @@ if os.uname().machine != "x86_64":
     _LINK = ["-lm"]
 
 
-def _load(source, name, num_pointers):
+def _load(source, num_pointers):
     """Build C++ (or take it from KOPT_BUILD_DIR if it was built before) and return its function."""
     with open("/proc/cpuinfo") as file:  # -march=native: another CPU needs another build
         cpu = next((line for line in file if line.startswith(("flags", "Features"))), "")
@@ -39,7 +39,7 @@ def _load(source, name, num_pointers):
             if done.returncode:
                 raise RuntimeError("the C++ kernel did not compile: " + done.stderr[-2000:])
             os.replace(built, library)
-    function = getattr(ctypes.CDLL(library), name)
+    function = ctypes.CDLL(library).run
     function.argtypes = [ctypes.c_void_p] * num_pointers + [ctypes.c_int]
     function.restype = None
     return function

@@ -134,14 +134,14 @@ def _(context: Context, x: Argument, exponent: Argument) -> Expr:
     return floating(context, x).binary("pow", floating(context, exponent))
 
 
-@lowers("aten.maximum.default")
+@lowers("aten.maximum.default", "aten.max.other")
 def _(context: Context, x: Expr, y: Expr) -> Expr:
-    return x.maximum(y)
+    return floating(context, x).maximum(floating(context, y))
 
 
-@lowers("aten.minimum.default")
+@lowers("aten.minimum.default", "aten.min.other")
 def _(context: Context, x: Expr, y: Expr) -> Expr:
-    return x.minimum(y)
+    return floating(context, x).minimum(floating(context, y))
 
 
 @lowers("aten.clamp.default", "aten.clamp.Tensor", "aten.clip.default")
@@ -248,3 +248,13 @@ def _(context: Context, x: Expr, left: Expr, right: Expr, *, value: float = 1) -
 @lowers("aten.addcdiv.default")
 def _(context: Context, x: Expr, left: Expr, right: Expr, *, value: float = 1) -> Expr:
     return x + left / right * float(value)
+
+
+@lowers("aten.triu.default")
+def _(context: Context, x: Expr, diagonal: int = 0) -> Expr:
+    return (x.iota(-1) - x.iota(-2)).compare("ge", diagonal).where(x, x.lift(0))
+
+
+@lowers("aten.tril.default")
+def _(context: Context, x: Expr, diagonal: int = 0) -> Expr:
+    return (x.iota(-1) - x.iota(-2)).compare("le", diagonal).where(x, x.lift(0))

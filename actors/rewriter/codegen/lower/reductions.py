@@ -297,3 +297,14 @@ def _(
     total = (x - shift).unary("exp").reduce("sum", dims, keepdim=True)
     made = total.unary("log") + shift
     return made.reshape(context.out_shape)
+
+
+@lowers(
+    "aten.adaptive_avg_pool1d.default",
+    "aten.adaptive_avg_pool2d.default",
+    "aten.adaptive_avg_pool3d.default",
+)
+def _(context: Context, x: Expr, output_size: Sequence[int]) -> Expr:
+    if any(size != 1 for size in output_size):
+        raise Unsupported("a pooling over windows")
+    return x.mean(range(-len(output_size), 0), keepdim=True)

@@ -15,6 +15,7 @@ from kopt.actors.rewriter.codegen.ir import (
     Map,
     Permute,
     Reduce,
+    Scan,
     Unsupported,
     Value,
 )
@@ -69,7 +70,12 @@ def _(context: Context, x: Expr, *args: object, **named: object) -> Expr:
 
 
 @lowers(
-    "aten.alias.default", "aten.detach.default", "aten.clone.default", "aten.contiguous.default"
+    "aten.alias.default",
+    "aten.detach.default",
+    "aten.detach_.default",
+    "aten.lift_fresh_copy.default",
+    "aten.clone.default",
+    "aten.contiguous.default",
 )
 def _(context: Context, x: Expr, *args: object, **named: object) -> Expr:
     return x
@@ -192,4 +198,13 @@ def _sliced(b: Builder, x: Value, dim: int, start: int, step: int, length: int) 
         kept = [d for d in range(len(x.arg.shape)) if d not in x.dims]
         arg = _sliced(b, x.arg, kept[dim], start, step, length)
         return b.reduce(x.kind, arg, x.dims)
+    if isinstance(x, Scan) and dim != x.dim:
+        arg = _sliced(b, x.arg, dim, start, step, length)
+        return b.scan(x.kind, arg, x.dim, reverse=x.reverse)
+    if isinstance(x, Scan) and (start, step, length) == (x.shape[dim] - 1, -1, x.shape[dim]):
+        # A scan read backwards is the reversed scan of its argument read backwards.
+        arg = _sliced(b, x.arg, dim, start, step, length)
+        return b.scan(x.kind, arg, x.dim, reverse=not x.reverse)
+    if isinstance(x, Scan) and (start, step) == (0, 1) and not x.reverse:
+        return b.scan(x.kind, _sliced(b, x.arg, dim, start, step, length), x.dim)
     raise Unsupported("a slice of a reshape or a scan")
