@@ -75,7 +75,8 @@ class ActorLane:
 
         Raises:
             WorkerLost: the actors that ran it died, once and on every retry.
-            KoptError: whatever the method itself raised on purpose.
+            KoptError: whatever the method itself raised on purpose. What it raised otherwise is
+                a WorkerLost too, without retries.
         """
         queued_s = 0.0
         lost = ""
@@ -96,7 +97,12 @@ class ActorLane:
                 cause = error.as_instanceof_cause()
                 if isinstance(cause, KoptError):
                     raise _plain(cause) from None
-                raise
+                # A bug of ours costs this call, not the fleet; the log has all of it.
+                _LOG.exception("%s-%d: %s failed", self._name, worker.number, method)
+                raise WorkerLost(
+                    f"{self._name}-{worker.number}",
+                    f"{method} raised {type(cause).__name__}: {cause.args[:1]}",
+                ) from None
             except asyncio.CancelledError:
                 self._replace(worker)  # the call still runs in there; nobody will hear its answer
                 raise

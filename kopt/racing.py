@@ -127,8 +127,9 @@ class Race:
     h = c·(1 + (1 + c²)/(4(n-1)))·se at c = 3.3:
 
     * `faster`: m - h > ln(1 + margin);
-    * `slower`: m + h < 0;
-    * `tie`: m + h < ln(1 + margin), surely no gain worth having; or max_pairs are used up;
+    * m + h < ln(1 + margin), surely no gain worth having: `slower` if m < -ln(1 + margin),
+      else `tie`;
+    * `tie` too where max_pairs are used up;
     * `continue` otherwise, and always below min_pairs.
 
     The margin is what keeps repeated looks honest: without it, one equal kernel in nine wins.
@@ -171,11 +172,9 @@ class Race:
         half = CRITICAL * (1.0 + (1.0 + CRITICAL**2) / (4.0 * degrees)) * trimmed.std_error
         if trimmed.mean - half > self._gate:
             return "faster"
-        if trimmed.mean + half < 0.0:
-            return "slower"
-        if trimmed.mean + half < self._gate or len(self._ratios) >= self._max_pairs:
-            return "tie"
-        return "continue"
+        if trimmed.mean + half < self._gate:
+            return "slower" if trimmed.mean < -self._gate else "tie"
+        return "tie" if len(self._ratios) >= self._max_pairs else "continue"
 
     def observe(self, ratios: Sequence[float]) -> RaceState:
         """Add the log ratios of new pairs (from `pair_ratios`) and return the outcome so far.

@@ -86,7 +86,11 @@ def _lowers_alone(node: fx.Node, *, device: str) -> bool:
     if any(not isinstance(u.meta.get("val"), torch.Tensor) for u in node.all_input_nodes):
         # Items of a tuple are judged with the node that makes the tuple, when it is lowered.
         return str(node.target) == "<built-in function getitem>"
-    if not all(_fits(u, device=device) for u in (*node.all_input_nodes, node)):
+    tensors = [t for used in (*node.all_input_nodes, node) for t in _tensors(used)]
+    # A number that lives on the host cannot be read by a kernel on a device.
+    if len({tensor.device.type for tensor in tensors}) != 1:
+        return False
+    if not all(_fits(tensor, device=device) for tensor in tensors):
         return False
     try:
         lower(Builder(), node, {})
@@ -95,23 +99,16 @@ def _lowers_alone(node: fx.Node, *, device: str) -> bool:
     return True
 
 
-def _fits(node: fx.Node, *, device: str) -> bool:
+def _tensors(node: fx.Node) -> list[torch.Tensor]:
     held = node.meta.get("val")
-    tensors = held if isinstance(held, tuple | list) else [held]
-    for tensor in tensors:
-        if tensor is None:
-            continue
-        if not isinstance(tensor, torch.Tensor) or tensor.numel() == 0:
-            return False
-        if (
-            tensor.dtype.is_complex
-            or tensor.is_quantized
-            or tensor.device.type not in (device, "meta")
-        ):
-            return False
-        if device == "cpu" and tensor.dtype in (torch.float16, torch.bfloat16):
-            return False
-    return True
+    several = held if isinstance(held, tuple | list) else [held]
+    return [tensor for tensor in several if isinstance(tensor, torch.Tensor)]
+
+
+def _fits(tensor: torch.Tensor, *, device: str) -> bool:
+    if tensor.numel() == 0 or tensor.dtype.is_complex or tensor.is_quantized:
+        return False
+    return device != "cpu" or tensor.dtype not in (torch.float16, torch.bfloat16)
 
 
 def _depths(nodes: Sequence[fx.Node], fusible: set[fx.Node]) -> dict[fx.Node, int]:

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# All that needs a GPU, in under nine minutes on one card: the tests marked gpu, the rewriter on a
+# few built-in problems, and on KernelBench level2/18 where KOPT_KERNELBENCH names a clone.
+# Usage: scripts/gpu_suite.sh [OUT]   OUT: folder for the results (default data/measured)
+# Writes OUT/gpu_suite.json, one object: hardware, versions, tests, a row for each search. PYTHON
+# chooses the interpreter (default: .venv's if there is one).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=${1:-data/measured}
+mkdir -p "$out"
+python=${PYTHON:-$([ -x .venv/bin/python ] && echo .venv/bin/python || echo python3)}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" KOPT_CACHE_DIR="$work/cache"
+
+echo "== tests marked gpu"
+"$python" -m pytest -q -m gpu tests -p no:cacheprovider --junitxml "$work/gpu.xml" || true
+
+echo "== searches"
+problems='builtin/softmax,builtin/layer_norm,builtin/linear_row_sum,builtin/conv_avg_pool'
+[ -n "${KOPT_KERNELBENCH:-}" ] && problems="$problems,kernelbench/level2/18"
+"$python" -m kopt run "problem=[$problems]" device=cuda search.iterations=4 \
+  limits.wall_s=300 out="$work/runs" name=suite || true
+
+"$python" scripts/gpu_report.py "$work/gpu.xml" "$work/runs/suite" "$out/gpu_suite.json"
