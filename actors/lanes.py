@@ -94,7 +94,7 @@ class ActorLane:
                 lost = f"did not answer within {self._limit_s:g} s"
                 self._replace(worker)
             except RayTaskError as error:
-                cause = error.as_instanceof_cause()
+                cause = error.cause
                 if isinstance(cause, KoptError):
                     raise _plain(cause) from None
                 # A bug of ours costs this call, not the fleet; the log has all of it.

@@ -17,18 +17,19 @@ KERNEL_DECORATORS = (
     "cutlass.cute.kernel",
     "cutlass.cute.jit",
 )
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_GLOBAL = re.compile(
-    r"__global__\s+(?:__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)\s*)?"
-    r"(?:[\w:<>,*&\s]|__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\))*?\b(?P<name>\w+)\s*\("
+# Every repetition is bounded, so that no text makes gate 1 slow.
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_ATTRIBUTE = re.compile(
+    r"(?:__launch_bounds__|__attribute__|__cluster_dims__)"
+    r"\s{0,8}\((?:[^()]|\([^()]{0,200}\)){0,200}\)+"
 )
-_EXPORTED = re.compile(
-    r'extern\s+"C"\s+(?:__attribute__\s*\(\([^()]*(?:\([^()]*\))?[^()]*\)\)\s*)?'
-    r"(?!\{)[\w\s*&:]*?\b(?P<name>\w+)\s*\("
-)
+_GLOBAL = re.compile(r"__global__\s[\w:<>,*&\s]{0,200}?\b(?P<name>\w+)\s{0,80}\(")
+_EXPORTED = re.compile(r'extern\s+"C"\s+[\w\s*&:]{0,200}?\b(?P<name>\w+)\s{0,80}\(')
 _BLOCK = re.compile(r'extern\s+"C"\s*\{')
 _FUNCTION = re.compile(
-    r"^[ \t]*(?!static\b|inline\b)(?:\w+[\s*&]+)+(?P<name>\w+)\s*\([^;{}]*\)\s*\{", re.M
+    r"^[ \t]*(?!static\b|inline\b)(?:\w+[\s*&]+){1,8}(?P<name>\w+)"
+    r"\s{0,80}\([^;{}]{0,4000}\)\s{0,80}\{",
+    re.MULTILINE,
 )
 
 
@@ -41,7 +42,7 @@ def device_texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
         text = constant_text(node)
         if "#include" in text or "__global__" in text or 'extern "C"' in text:
             inside.update(id(part) for part in ast.walk(node))
-            yield getattr(node, "lineno", 0), _COMMENT.sub(" ", text)
+            yield getattr(node, "lineno", 0), _ATTRIBUTE.sub(" ", _COMMENT.sub(" ", text))
 
 
 def kernel_names(tree: ast.AST, *, names: Names) -> tuple[str, ...]:
@@ -66,8 +67,12 @@ def c_kernel_names(text: str) -> list[str]:
     """Return the `__global__` and exported functions of a C text without comments, in order."""
     found = [(match.start(), match["name"]) for match in _GLOBAL.finditer(text)]
     found += [(match.start(), match["name"]) for match in _EXPORTED.finditer(text)]
+    closed = 0
     for block in _BLOCK.finditer(text):
-        body = text[block.end() : _closing(text, block.end())]
+        if block.start() < closed:
+            continue  # within the last one
+        closed = _closing(text, block.end())
+        body = text[block.end() : closed]
         found += [
             (block.end() + match.start(), match["name"]) for match in _FUNCTION.finditer(body)
         ]

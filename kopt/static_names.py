@@ -56,9 +56,9 @@ class Names:
                 full = f"{node.module or ''}.{name.name}"
                 self.imported.append((full, node.lineno))
                 self._aliases[name.asname or name.name] = full
-        elif isinstance(node, ast.Call) and node.args:
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
             function = ast.unparse(node.func).removeprefix("builtins.")
-            if function in ("__import__", "importlib.import_module", "import_module"):
+            if node.args and function in ("__import__", "importlib.import_module", "import_module"):
                 module = constant_text(node.args[0])
                 if module:
                     self.imported.append((module, node.lineno))

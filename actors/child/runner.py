@@ -253,7 +253,7 @@ class Runner:
         """Time one call for each input set of the order, its content fresh for each call.
 
         The last call's outputs are kept. Answers with the times of the calls (with flush: each,
-        else their sum) and the time of all of it.
+        else their mean) and the time of all of it.
         """
         assert self._device is not None
         arguments = [self._sets[number] for number in order]
@@ -270,7 +270,7 @@ class Runner:
         for number in set(order):
             perturber.settle(number)
         self._device.check()
-        calls_us = timed.each_us if flush else [sum(timed.each_us)]
+        calls_us = timed.each_us if flush else [sum(timed.each_us) / len(order)]
         return {"calls_us": calls_us, "total_us": timed.total_us}
 
     def do_export_last(self, *, number: int, into: list[int]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ freed as in code written by hand.
 
 from __future__ import annotations
 
-import keyword
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +15,19 @@ import torch
 from torch import fx
 
 from kopt.actors.rewriter.codegen import FusedKernel
-from kopt.actors.rewriter.graph import NotRewritable
+from kopt.actors.rewriter.graph import NotRewritable, aten
 from kopt.actors.rewriter.spelling import spell
 
 DELETE_BYTES = 16 << 20
 """A dead tensor of this size that no result takes the name of is deleted."""
+
+IN_PLACE = (
+    aten.reshape.default,
+    aten.permute.default,
+    aten.expand.default,
+    aten.slice.Tensor,
+    aten.select.int,
+)
 
 Unit = fx.Node | FusedKernel
 """One statement: a call of torch, or of a generated kernel."""
@@ -71,7 +78,9 @@ class _Writer:
         self._leaves = leaves
         self._taken = set(taken)
         self._device = device
-        self._units = _ordered(module, kernels)
+        self._inlined = _inlined(module, kernels)
+        self._units = [u for u in _ordered(module, kernels) if u not in self._inlined]
+        self._weights = _weights(module, leaves)
         self._last = self._last_readers()
         self._names: dict[fx.Node, str] = {}
         self._lines: list[str] = []
@@ -86,32 +95,40 @@ class _Writer:
         assert isinstance(results, tuple | list)
         return Body(
             lines=tuple(self._lines),
-            results=tuple(self._names[node] for node in results if isinstance(node, fx.Node)),
+            results=tuple(self._render(node) for node in results if isinstance(node, fx.Node)),
         )
 
     def _last_readers(self) -> dict[fx.Node, int]:
         last: dict[fx.Node, int] = {}
         for place, unit in enumerate(self._units):
-            for arg in _reads(unit):
+            for arg in self._variables(_reads(unit)):
                 last[arg] = place
-        results = self._module.graph.output_node().all_input_nodes
+        results = self._variables(self._module.graph.output_node().all_input_nodes)
         last.update(dict.fromkeys(results, len(self._units)))
         return last
+
+    def _variables(self, read: Sequence[fx.Node]) -> list[fx.Node]:
+        """Return what is read, by way of expressions written in place too."""
+        found: list[fx.Node] = []
+        for node in read:
+            found += self._variables(node.all_input_nodes) if node in self._inlined else [node]
+        return found
 
     def _write(self, unit: Unit, place: int) -> None:
         dying = [
             arg
-            for arg in dict.fromkeys(_reads(unit))
+            for arg in dict.fromkeys(self._variables(_reads(unit)))
             if arg.op == "call_function" and self._last[arg] == place
         ]
         # Names that say what a value is ("folded_weight") are not handed on.
-        free = list(dict.fromkeys(self._names[arg] for arg in dying if "hint" not in arg.meta))
+        unnamed = [arg for arg in dying if "hint" not in arg.meta and arg not in self._weights]
+        free = list(dict.fromkeys(self._names[arg] for arg in unnamed))
         if isinstance(unit, fx.Node):
             text = spell(unit, self._render)
             self._names[unit] = name = self._name(unit, free)
             self._lines.append(f"{name} = {text}")
         else:
-            fields = {arg.name: self._names[arg] for arg in unit.inputs}
+            fields = {arg.name: self._render(arg) for arg in unit.inputs}
             for node in unit.outputs:
                 self._names[node] = fields[node.name] = self._name(node, free)
             self._lines.extend(unit.call.format(**fields).splitlines())
@@ -122,11 +139,11 @@ class _Writer:
             self._taken -= set(dropped)
 
     def _name(self, node: fx.Node, free: list[str]) -> str:
-        if free and "hint" not in node.meta:
+        if free and "hint" not in node.meta and node not in self._weights:
             return free.pop(0)
-        stem = node.meta.get("hint") or _stem(node)
+        stem = node.meta.get("hint") or ("weight" if node in self._weights else "y")
         name, number = stem, 1
-        while name in self._taken or keyword.iskeyword(name):
+        while name in self._taken:
             number += 1
             name = f"{stem}_{number}"
         self._taken.add(name)
@@ -134,6 +151,8 @@ class _Writer:
 
     def _render(self, value: Any) -> str:  # noqa: ANN401 -- any argument of an ATen call
         if isinstance(value, fx.Node):
+            if value in self._inlined:
+                return spell(value, self._render)
             return self._names[value]
         if isinstance(value, torch.device):
             return self._device
@@ -151,9 +170,45 @@ class _Writer:
         raise NotRewritable(f"an argument of type {type(value).__name__} has no spelling")
 
 
-def _stem(node: fx.Node) -> str:
-    stem = node.name.rstrip("0123456789").rstrip("_")
-    return stem if stem.isidentifier() else "value"
+def _inlined(module: fx.GraphModule, kernels: Sequence[FusedKernel]) -> set[fx.Node]:
+    """Return views that are written where they are read: those that are read once."""
+    in_kernel = {node for kernel in kernels for node in kernel.nodes}
+    made_by_kernel = {node for kernel in kernels for node in kernel.outputs}
+    readers: dict[fx.Node, int] = {}
+    for kernel in kernels:
+        for node in dict.fromkeys(kernel.inputs):
+            readers[node] = readers.get(node, 0) + 1
+    for reader in module.graph.nodes:
+        if reader not in in_kernel:
+            for node in _occurrences(reader):
+                readers[node] = readers.get(node, 0) + 1
+    return {
+        node
+        for node in module.graph.nodes
+        if node.target in IN_PLACE
+        and readers.get(node) == 1
+        and node not in in_kernel
+        and node not in made_by_kernel
+    }
+
+
+def _occurrences(reader: fx.Node) -> list[fx.Node]:
+    found: list[fx.Node] = []
+    fx.map_arg((reader.args, reader.kwargs), lambda node: found.append(node) or node)
+    return found
+
+
+def _weights(module: fx.GraphModule, leaves: Mapping[str, str]) -> set[fx.Node]:
+    """Return calls that depend on the module's own tensors only."""
+    found: set[fx.Node] = set()
+    for node in module.graph.nodes:
+        if node.op == "call_function" and node.all_input_nodes:
+            if all(
+                arg in found or leaves.get(arg.name, "").startswith("self.")
+                for arg in node.all_input_nodes
+            ):
+                found.add(node)
+    return found
 
 
 def _bytes(node: fx.Node) -> int:

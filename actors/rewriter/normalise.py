@@ -279,6 +279,25 @@ def _(make: Builder, node: fx.Node) -> fx.Node | None:
     return make(target, values, [dim], bool(argument(source, "keepdim")))
 
 
+@form(
+    aten.adaptive_avg_pool1d.default,
+    aten.adaptive_avg_pool2d.default,
+    aten.adaptive_avg_pool3d.default,
+)
+def _(make: Builder, node: fx.Node) -> fx.Node | None:
+    arg = node.args[0]
+    assert isinstance(arg, fx.Node)
+    rank = int(str(node.target).split("pool")[1][0])
+    sizes, wanted = shape(arg)[-rank:], shape(node)[-rank:]
+    if all(size == 1 for size in wanted):
+        first = len(shape(arg)) - rank
+        return make(aten.mean.dim, arg, list(range(first, first + rank)), True)
+    if any(size % out for size, out in zip(sizes, wanted, strict=True)):
+        return None
+    window = [size // out for size, out in zip(sizes, wanted, strict=True)]
+    return make(getattr(aten, f"avg_pool{rank}d").default, arg, window, window)
+
+
 _SCALAR_FORMS = {
     aten.add.Scalar: aten.add.Tensor,
     aten.sub.Scalar: aten.sub.Tensor,

@@ -53,6 +53,11 @@ def plan_of(source: str) -> Plan | None:
     return None
 
 
+def without_marker(source: str) -> str:
+    """Return a source without its plan: two plans may come to the same code."""
+    return "\n".join(line for line in source.splitlines() if not line.startswith(MARKER))
+
+
 def root_plans(*, schedules: list[Schedule], applied: tuple[str, ...]) -> Iterator[Plan]:
     """Yield what is tried from the root, the most promising first.
 
@@ -63,9 +68,10 @@ def root_plans(*, schedules: list[Schedule], applied: tuple[str, ...]) -> Iterat
     best = schedules[0] if schedules else None
     if best is not None:
         yield Plan(schedule=best)
-    yield Plan()
-    if best is not None and applied:
-        yield Plan(algebra=False, schedule=best)
+    if applied:
+        yield Plan()
+        if best is not None:
+            yield Plan(algebra=False, schedule=best)
     for schedule in schedules[1:]:
         yield Plan(schedule=schedule)
     for name in applied:
@@ -73,6 +79,8 @@ def root_plans(*, schedules: list[Schedule], applied: tuple[str, ...]) -> Iterat
     if best is not None:
         for name in applied:
             yield Plan(without=(name,))
+    if not applied:  # the reference's own calls: what is left where nothing is to be gained
+        yield Plan()
 
 
 def neighbour_plans(

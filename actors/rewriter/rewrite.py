@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from torch import fx
@@ -13,8 +13,16 @@ from kopt.actors.rewriter.graph import Builder, calls, copied, replace, tidy
 from kopt.actors.rewriter.normalise import normalise
 from kopt.actors.rewriter.rules import RULES, Rule
 
+DeviceKind = Literal["cpu", "cuda"]
+
 MAX_STEPS = 200
 """Rewrites of one graph; a set of rules that goes in circles ends here."""
+MAX_DETOURS = 4
+"""Rewrites that are accepted for what they make possible."""
+MAX_TRIES = 24
+"""Rewrites that are tried for what they make possible, for each one accepted."""
+LEAST_GAIN = 0.98
+"""A detour must bring the whole graph's cost below this part of it."""
 
 
 def all_rules() -> list[Rule]:
@@ -26,7 +34,7 @@ def rewritten(
     module: fx.GraphModule,
     *,
     mode: FakeTensorMode,
-    device: Literal["cpu", "cuda"],
+    device: DeviceKind,
     without: Collection[str] = (),
 ) -> tuple[fx.GraphModule, list[str]]:
     """Return a rewritten copy of a graph, and the names of the rules that were applied, in order.
@@ -37,61 +45,105 @@ def rewritten(
         device: whose rates decide what pays.
         without: rules left out.
     """
-    result = copied(module)
     rules = [rule for rule in all_rules() if rule.name not in without]
-    applied: list[str] = []
-    while len(applied) < MAX_STEPS:
-        name = _step(result, rules, mode=mode, device=device)
-        if name is None:
+    result, applied = _greedy(copied(module), rules, mode=mode, device=device)
+    for _ in range(MAX_DETOURS):
+        found = _detour(result, rules, mode=mode, device=device)
+        if found is None:
             break
-        applied.append(name)
-        normalise(result, mode)
+        result = found[0]
+        applied += found[1]
     return result, applied
 
 
+def _greedy(
+    module: fx.GraphModule, rules: Sequence[Rule], *, mode: FakeTensorMode, device: DeviceKind
+) -> tuple[fx.GraphModule, list[str]]:
+    """Apply rules that pay, in place, until there are none."""
+    applied: list[str] = []
+    while len(applied) < MAX_STEPS:
+        name = _step(module, rules, mode=mode, device=device)
+        if name is None:
+            break
+        applied.append(name)
+        normalise(module, mode)
+    return module, applied
+
+
 def _step(
-    module: fx.GraphModule,
-    rules: list[Rule],
-    *,
-    mode: FakeTensorMode,
-    device: Literal["cpu", "cuda"],
+    module: fx.GraphModule, rules: Sequence[Rule], *, mode: FakeTensorMode, device: DeviceKind
 ) -> str | None:
-    """Apply the first rule that pays at the first call, or return None."""
-    for rule in rules:
-        for node in calls(module, *rule.targets):
-            if apply(module, node, rule, mode=mode, device=device):
-                return rule.name
+    """Apply the best rule at the last call where one pays; return its name, or None."""
+    for node in reversed(list(calls(module))):
+        best: tuple[float, Rule] | None = None
+        for rule in rules:
+            if node.target not in rule.targets:
+                continue
+            gain = _try(module, node, rule, mode=mode, device=device)
+            if gain is not None and gain > 0 and (best is None or gain > best[0]):
+                best = gain, rule
+        if best is not None and apply(module, node, best[1], mode=mode):
+            return best[1].name
     return None
 
 
-def apply(
-    module: fx.GraphModule,
-    node: fx.Node,
-    rule: Rule,
-    *,
-    mode: FakeTensorMode,
-    device: Literal["cpu", "cuda"],
-) -> bool:
-    """Apply a rule at a call where it fits and pays; return whether it was."""
+def _detour(
+    module: fx.GraphModule, rules: Sequence[Rule], *, mode: FakeTensorMode, device: DeviceKind
+) -> tuple[fx.GraphModule, list[str]] | None:
+    """Return a graph that costs less by way of one rewrite that does not pay by itself."""
+    start = graph_seconds(module.graph.nodes, device=device)
+    tries = 0
+    for place, node in enumerate(module.graph.nodes):
+        for rule in rules:
+            if node.op != "call_function" or node.target not in rule.targets:
+                continue
+            gain = _try(module, node, rule, mode=mode, device=device)
+            if gain is None or gain > 0:
+                continue
+            tries += 1
+            if tries > MAX_TRIES:
+                return None
+            other = copied(module)
+            twin = list(other.graph.nodes)[place]
+            apply(other, twin, rule, mode=mode)
+            normalise(other, mode)
+            other, applied = _greedy(other, rules, mode=mode, device=device)
+            if graph_seconds(other.graph.nodes, device=device) < start * LEAST_GAIN:
+                return other, [rule.name, *applied]
+    return None
+
+
+def apply(module: fx.GraphModule, node: fx.Node, rule: Rule, *, mode: FakeTensorMode) -> bool:
+    """Apply a rule at a call if it fits there, whatever it costs; return whether it did."""
     make = Builder(module, node, mode)
     new = rule.rewrite(make, node)
     if new is None:
         make.undo()
         return False
-    made = set(make.made)
-    added = _needed(new, made)
-    if not rule.always:
-        # A replacement that was there before costs nothing, and stays.
-        before = graph_seconds(
-            _released(node, keep=new, made=made - added, added=added), device=device
-        )
-        after = graph_seconds(added, device=device)
-        if after >= before:
-            make.undo()
-            return False
     replace(node, new)
     tidy(module)
     return True
+
+
+def _try(
+    module: fx.GraphModule, node: fx.Node, rule: Rule, *, mode: FakeTensorMode, device: DeviceKind
+) -> float | None:
+    """Return the seconds that a rule would save at a call; None where it does not fit.
+
+    The graph is as before. A rule that can only save work is worth something in any case.
+    """
+    make = Builder(module, node, mode)
+    new = rule.rewrite(make, node)
+    if new is None:
+        make.undo()
+        return None
+    made = set(make.made)
+    added = _needed(new, made)
+    # A replacement that was there before costs nothing, and stays.
+    released = _released(node, keep=new, made=made - added, added=added)
+    gain = graph_seconds(released, device=device) - graph_seconds(added, device=device)
+    make.undo()
+    return max(gain, 1e-9) if rule.always else gain
 
 
 def _needed(new: fx.Node, made: set[fx.Node]) -> set[fx.Node]:

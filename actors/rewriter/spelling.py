@@ -85,7 +85,9 @@ def _arguments(node: fx.Node, render: Render) -> str:
     parts: list[str] = []
     by_name = False
     for formal, value in zip(formals, node.args, strict=False):
-        if formal.has_default_value() and _equal(value, formal.default_value):
+        default = formal.has_default_value() and _equal(value, formal.default_value)
+        own_step = formal.name == "stride" and "avg_pool" in target.__name__
+        if default or (own_step and _equal(value, argument(node, "kernel_size"))):
             by_name = True
             continue
         text = render(_unlisted(formal.name, value))
@@ -103,16 +105,25 @@ def _arguments(node: fx.Node, render: Render) -> str:
 
 
 def _equal(value: object, default: object) -> bool:
+    if isinstance(value, list | tuple) and isinstance(default, list | tuple | int):
+        listed = [default] * len(value) if isinstance(default, int) else list(default)
+        return list(value) == listed
     if isinstance(value, fx.Node) or type(value) is not type(default):
         return False
     return bool(value == default)
 
 
+_SPATIAL = frozenset("stride padding output_padding dilation kernel_size output_size".split())
+
+
 def _unlisted(name: str, value: object) -> object:
-    """Write one dimension as a number: dim=1 rather than dim=[1]."""
-    if name == "dim" and isinstance(value, list | tuple):
-        return value[0] if len(value) == 1 else tuple(value)
-    return value
+    """Write dim=1 rather than dim=[1], and stride=2 rather than stride=[2, 2]."""
+    if not isinstance(value, list | tuple) or any(isinstance(item, fx.Node) for item in value):
+        return value
+    single = name == "dim" and len(value) == 1
+    if single or (name in _SPATIAL and value and len(set(value)) == 1):
+        return value[0]
+    return tuple(value)
 
 
 def _fits_functional(node: fx.Node) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from torch import fx
@@ -19,6 +19,7 @@ from kopt.actors.rewriter.plan import (
     plan_of,
     root_plans,
     safer_plans,
+    without_marker,
 )
 from kopt.actors.rewriter.reference import ModuleMode
 from kopt.actors.rewriter.rewrite import rewritten
@@ -70,21 +71,22 @@ class Study:
         self._ways: list[Schedule] | None = None
 
     def candidates(self, parent_source: str | None, *, mode: Mode, limit: int) -> list[Written]:
-        """Return the first candidates of a node, no two with equal source.
+        """Return the first candidates of a node, no two with equal code.
 
         Args:
             parent_source: of the node; None for the root.
             mode: of the expansion.
             limit: how many at most.
         """
-        seen = set() if parent_source is None else {parent_source}
+        seen = set() if parent_source is None else {without_marker(parent_source)}
         found: list[Written] = []
         for plan in self._plans(parent_source, mode=mode):
             if len(found) >= limit:
                 break
             written = self.written(plan)
-            if written.source not in seen:
-                seen.add(written.source)
+            text = without_marker(written.source)
+            if text not in seen:
+                seen.add(text)
                 found.append(written)
         return found
 
@@ -96,6 +98,8 @@ class Study:
             if plan.schedule is not None:
                 graph = on_device(graph, self._device)
                 kernels = fuse(graph, device=self._device, schedule=plan.schedule)
+                if not kernels:  # nothing to schedule: the same as without
+                    return self.written(replace(plan, schedule=None))
             self._written[plan] = write_candidate(
                 self._captured,
                 self._parts,

@@ -49,6 +49,7 @@ def child_environment(
         "OMP_NUM_THREADS": str(num_threads),
         "MKL_NUM_THREADS": str(num_threads),
         "GOMP_SPINCOUNT": str(SPIN_COUNT),
+        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # asking for devices must not spoil the fork
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
         # A fresh precompiled header costs half a minute, more than a few small kernels save.
         "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",

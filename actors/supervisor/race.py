@@ -47,9 +47,6 @@ def performance_gate(
             raise trail.fail("two_clocks", Cheated(check="two_clocks", detail=disagreement))
         trail.passed("two_clocks", "the candidate's clock and the supervisor's slope agree")
         timing = _race(bench, session, watch)
-        if not watch.cold_is_plausible(timing.time_us):
-            detail = f"a cold call takes {timing.time_us:.4g} us, less than a warm one"
-            raise trail.fail("two_clocks", Cheated(check="two_clocks", detail=detail))
         check_timed_output(bench, session, loaded.child, last=watch.last, trail=trail)
     except ChildFailed as failure:
         raise trail.fail("timed", run_verdict(failure, stage="timing")) from None

@@ -12,6 +12,8 @@ import time
 from collections import OrderedDict
 from pathlib import Path
 
+import torch
+
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName, describe
 from kopt.actors.supervisor.environment import child_environment
@@ -65,12 +67,14 @@ class Supervisor:
             raise ValueError("a supervisor needs a secret")
         self.target = target or describe(device)
         num_threads = len(os.sched_getaffinity(0))
+        torch.set_num_threads(num_threads)  # of comparisons; Ray gives its actors one
         self._bench = Bench(
             zygote=Zygote(
                 child_environment(
                     scratch=Path("/tmp"), num_threads=num_threads, cache_dir=cache_dir
                 ),
-                compiles=config.compile or config.max_autotune,
+                # Loading the compiler asks for CUDA devices, after which no child could use them.
+                compiles=device == "cpu" and (config.compile or config.max_autotune),
             ),
             device=device,
             config=config,

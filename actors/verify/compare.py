@@ -11,25 +11,11 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from kopt.actors.verify.floats import compare_floats, describe, numeric_error
 from kopt.actors.verify.index_ties import flipped_like_reference, tied
-from kopt.actors.verify.measure import (
-    Measurement,
-    as_float64,
-    count_unequal,
-    first_where,
-    measure,
-)
+from kopt.actors.verify.measure import count_unequal, first_where, measure
 from kopt.actors.verify.trees import flatten, structure_failure
-from kopt.ladder import (
-    DEGENERATE_ERROR,
-    DEGENERATE_RTOL,
-    RHO_LIMIT,
-    Distances,
-    Ladder,
-    failure,
-    rho,
-    tolerances,
-)
+from kopt.ladder import DEGENERATE_ERROR, DEGENERATE_RTOL, RHO_LIMIT, Distances, Ladder
 from kopt.verdict import NumericError
 
 __all__ = [
@@ -41,11 +27,6 @@ __all__ = [
     "structure_failure",
     "worst",
 ]
-
-JUMP_SHARE = 1e-2
-"""Where the reference's own error is above this share of its scale, it jumped (a rounding that
-crossed a threshold): the largest error then excuses anything, and the norms decide as well."""
-HALVES = (torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +121,7 @@ def _compare_leaf(
         )
         return (None if same else f"expected {reference!r}, found {candidate!r}"), error
     if theirs.is_floating_point() or theirs.is_complex():
-        return _compare_floats(ours, reference=theirs, ref64=exact, ladder=ladder)
+        return compare_floats(ours, reference=theirs, ref64=exact, ladder=ladder)
     return _compare_exact(ours, reference=theirs, ref64=exact, ladder=ladder, inputs=inputs)
 
 
@@ -152,106 +133,6 @@ def _as_tensor(leaf: object) -> torch.Tensor | None:
     if isinstance(leaf, int):  # bool too
         return torch.tensor(leaf)
     return None
-
-
-def _compare_floats(
-    candidate: torch.Tensor, *, reference: torch.Tensor, ref64: torch.Tensor, ladder: Ladder
-) -> tuple[str | None, NumericError]:
-    half = reference.dtype in HALVES
-    if ref64.dtype not in (torch.float64, torch.complex128):
-        ladder = _without_oracle(ladder, reference.dtype)
-    _, rtol = tolerances(ladder, half=half)
-    found = measure(candidate, reference=reference, ref64=ref64, rtol=rtol)
-    reason = failure(found.distances, ladder, half=half)
-    if reason is not None:
-        reason += _first_wrong(
-            candidate, reference, ref64, found=found.distances, ladder=ladder, half=half
-        )
-    elif ladder.rho_required:
-        reason = _norm_failure(found)
-    return reason, _numeric_error(found)
-
-
-def _without_oracle(ladder: Ladder, dtype: torch.dtype) -> Ladder:
-    """Return the ladder for a reference that has no float64 form: allclose at its precision."""
-    room = 4.0 * torch.finfo(dtype).eps
-    return replace(
-        ladder,
-        rho_required=False,
-        atol=max(ladder.atol, room),
-        rtol=max(ladder.rtol, room),
-    )
-
-
-def _norm_failure(found: Measurement) -> str | None:
-    """Return why the norms do not pass, where the largest error says too little."""
-    if found.distances.reference <= JUMP_SHARE * found.distances.scale:
-        return None
-    if found.candidate_norm <= RHO_LIMIT * found.reference_norm:
-        return None
-    return (
-        f"error norm {found.candidate_norm:.3g} against float64 is more than {RHO_LIMIT:g} times "
-        f"the reference's own {found.reference_norm:.3g}"
-    )
-
-
-def _first_wrong(
-    candidate: torch.Tensor,
-    reference: torch.Tensor,
-    ref64: torch.Tensor,
-    *,
-    found: Distances,
-    ladder: Ladder,
-    half: bool,
-) -> str:
-    """Return `; first at (0, 3): expected 1.5, found 2 (7 of 64 wrong)`."""
-    atol, rtol = tolerances(ladder, half=half)
-    limit = RHO_LIMIT * found.reference
-    if rho(found) is None:
-        limit = max(DEGENERATE_RTOL * found.scale, DEGENERATE_ERROR * RHO_LIMIT)
-
-    def wrong(ours: torch.Tensor, base: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
-        if ladder.rho_required:
-            right = (ours - exact).abs() <= limit
-        else:
-            right = (ours - base).abs() <= atol + rtol * base.abs()
-        return ~right  # a NaN is not right
-
-    def pieces_wrong(*pieces: torch.Tensor) -> torch.Tensor:
-        mask = wrong(*(as_float64(piece) for piece in pieces))
-        return mask.view(-1, 2).any(dim=1) if pieces[0].is_complex() else mask
-
-    return _describe(first_where(pieces_wrong, candidate, reference, ref64), candidate, reference)
-
-
-def _describe(
-    where: tuple[tuple[int, ...], int] | None, candidate: torch.Tensor, reference: torch.Tensor
-) -> str:
-    if where is None:
-        return ""
-    index, count = where
-    position = ", ".join(map(str, index))
-    expected, found = reference[index].item(), candidate[index].item()
-    return (
-        f"; first at ({position}): expected {_number(expected)}, found {_number(found)} "
-        f"({count} of {reference.numel()} wrong)"
-    )
-
-
-def _number(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _numeric_error(found: Measurement) -> NumericError:
-    if found.scale_norm > 0.0:
-        relative = found.candidate_norm / found.scale_norm
-    else:
-        relative = 0.0 if found.candidate_norm == 0.0 else math.inf
-    return NumericError(
-        max_abs=found.distances.candidate,
-        rel_norm=math.inf if math.isnan(relative) else relative,
-        rho=rho(found.distances),
-    )
 
 
 def _compare_exact(
@@ -275,8 +156,8 @@ def _compare_exact(
         return None, NumericError(max_abs=0.0, rel_norm=0.0, rho=None)
     found = measure(candidate, reference=reference, ref64=reference, rtol=0.0)
     where = first_where(torch.ne, candidate, reference)
-    reason = "integer and bool outputs must be equal" + _describe(where, candidate, reference)
-    return reason, replace(_numeric_error(found), rho=None)
+    reason = "integer and bool outputs must be equal" + describe(where, candidate, reference)
+    return reason, replace(numeric_error(found), rho=None)
 
 
 def worst(errors: Sequence[NumericError]) -> NumericError:

@@ -77,4 +77,4 @@ def flipped_like_reference(
     """
     own = count_unequal(reference, right=ref64)
     limit = min(RHO_LIMIT * own, FLIP_SHARE * reference.numel())
-    return count_unequal(candidate, right=ref64) <= limit
+    return own > 0 and count_unequal(candidate, right=ref64) <= limit

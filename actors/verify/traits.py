@@ -99,7 +99,7 @@ def _varying(tensor: torch.Tensor, *, low: float, high: float) -> Trait:
             )
     if _is_sorted(tensor):
         return Trait(kind="kept", note="sorted, only its own values")
-    if _is_symmetric(tensor):
+    if _is_symmetric(tensor) and _triangle(tensor) != "diagonal":
         return Trait(kind="kept", note="symmetric, only its own values")
     zeros = sum(int((piece == 0).sum()) for _, (piece,) in chunks(tensor))
     pattern = zeros > ZERO_SHARE * tensor.numel()

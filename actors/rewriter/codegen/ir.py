@@ -151,6 +151,36 @@ def postorder(roots: Sequence[Value]) -> Iterator[Value]:
             stack.extend((below, False) for below in reversed(operands(value)))
 
 
+def strides_in_memory(value: Value) -> tuple[int, ...] | None:
+    """Return the strides of a computed value, or of a view of one, once it is stored row-major.
+
+    None if the view is no affine read (a reshape of a permutation).
+    """
+    if isinstance(value, Permute):
+        inner = strides_in_memory(value.arg)
+        return None if inner is None else tuple(inner[dim] for dim in value.dims)
+    if isinstance(value, Expand):
+        inner = strides_in_memory(value.arg)
+        if inner is None:
+            return None
+        pairs = zip(value.arg.shape, value.shape, inner, strict=True)
+        return tuple(0 if old != new else step for old, new, step in pairs)
+    if isinstance(value, Reshape):
+        inner = strides_in_memory(value.arg)
+        if inner != _tidy(value.arg.shape, contiguous_strides(value.arg.shape)):
+            return None
+    elif not isinstance(value, Compute):
+        return None
+    return _tidy(value.shape, contiguous_strides(value.shape))
+
+
+def stored_base(value: Value) -> Value | None:
+    """Return the computed value that a value is, or is a view of; None for a view of a load."""
+    while isinstance(value, View):
+        value = value.arg
+    return value if isinstance(value, Compute) else None
+
+
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     """Return the row-major strides of a shape, in elements."""
     strides: list[int] = []

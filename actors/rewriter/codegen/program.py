@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from math import prod
 
 from kopt.actors.rewriter.codegen.ir import (
-    Compute,
     Iota,
     Load,
     Reduce,
     Scan,
     Value,
     operands,
+    stored_base,
+    strides_in_memory,
 )
 from kopt.actors.rewriter.codegen.space import Access, Atom, Clash, Space
 
@@ -94,7 +95,8 @@ class Program:
 def kernel_values(members: frozenset[Value], outputs: Sequence[Value]) -> list[Value]:
     """Return what a kernel of these members touches, operands first.
 
-    Values that are computed but not members end the walk: they are read from memory.
+    Values that are computed elsewhere, and affine views of them, end the walk: they are read from
+    memory.
     """
     found: list[Value] = []
     seen: set[Value] = set()
@@ -103,7 +105,7 @@ def kernel_values(members: frozenset[Value], outputs: Sequence[Value]) -> list[V
         if value in seen:
             return
         seen.add(value)
-        if not isinstance(value, Compute) or value in members:
+        if not is_given(value, members):
             for below in operands(value):
                 walk(below)
         found.append(value)
@@ -111,6 +113,14 @@ def kernel_values(members: frozenset[Value], outputs: Sequence[Value]) -> list[V
     for output in outputs:
         walk(output)
     return found
+
+
+def is_given(value: Value, members: frozenset[Value]) -> bool:
+    """Whether a value is computed elsewhere, or is an affine view of one that is."""
+    base = stored_base(value)
+    if base is None or base in members:
+        return False
+    return strides_in_memory(value) is not None
 
 
 def build(members: frozenset[Value], outputs: Sequence[Value]) -> Program:
@@ -124,7 +134,7 @@ def build(members: frozenset[Value], outputs: Sequence[Value]) -> Program:
         Clash: they do not make one kernel.
     """
     values = kernel_values(members, outputs)
-    given = frozenset(v for v in values if isinstance(v, Compute) and v not in members)
+    given = frozenset(v for v in values if is_given(v, members))
     space = Space(values, given=given)
     columns = _columns(space, members)
     order = _order(space, values, outputs, given)

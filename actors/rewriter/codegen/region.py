@@ -24,12 +24,12 @@ from kopt.actors.rewriter.codegen.ir import (
     Unsupported,
     Value,
     postorder,
+    stored_base,
 )
 from kopt.actors.rewriter.codegen.lower import lower
 from kopt.actors.rewriter.codegen.lower.nodes import Env
 from kopt.actors.rewriter.codegen.lower.views import VIEWS
 from kopt.actors.rewriter.codegen.nested import nested
-from kopt.actors.rewriter.codegen.stages import stored_base
 
 SHARED_INPUT_ELEMENTS = 4096
 """Nodes that read the same tensor of at least this size belong to one region."""

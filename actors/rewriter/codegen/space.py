@@ -22,6 +22,7 @@ from kopt.actors.rewriter.codegen.ir import (
     Scan,
     Value,
     contiguous_strides,
+    strides_in_memory,
 )
 
 
@@ -77,9 +78,21 @@ class Space:
         for value in values:
             self._dims[value] = self._place(value)
             self._check(value)
+        self._align()
         # A later union can bring two atoms of an earlier value together.
         for value in self._dims:
             self._check(value)
+
+    def _align(self) -> None:
+        """Let reductions of equal shape run in the same loops, though nothing else ties them."""
+        first: dict[tuple[tuple[int, ...], tuple[int, ...]], Value] = {}
+        for value in self._dims:
+            if not isinstance(value, Reduce) or value in self._given:
+                continue
+            leader = first.setdefault((value.arg.shape, value.dims), value.arg)
+            for mine, theirs in zip(self._dims[value.arg], self._dims[leader], strict=True):
+                if mine and theirs:
+                    unite(mine, theirs)
 
     def atoms(self, value: Value) -> list[Atom]:
         """Return the whole atoms that a value varies over, in the order of its dimensions."""
@@ -122,7 +135,10 @@ class Space:
 
     def _place(self, value: Value) -> list[list[Atom]]:
         if value in self._given:
-            return self._read_dims(value, contiguous_strides(value.shape))
+            strides = strides_in_memory(value)
+            if strides is None:
+                raise Clash("a view in memory that is not affine")
+            return self._read_dims(value, strides)
         if isinstance(value, Load):
             return self._read_dims(value, value.strides)
         if isinstance(value, Iota):

@@ -12,9 +12,9 @@ from kopt.actors.rewriter.codegen.ir import (
     Map,
     Unsupported,
     Value,
-    View,
     operands,
     postorder,
+    stored_base,
 )
 from kopt.actors.rewriter.codegen.program import Program, build, kernel_values
 from kopt.actors.rewriter.codegen.space import Clash
@@ -104,13 +104,6 @@ class _Clusters:
             else:
                 raise AssertionError("clusters form a cycle")
         return done
-
-
-def stored_base(root: Value) -> Value | None:
-    """Return the computed value that a root is, or is a view of; None for a view of a load."""
-    while isinstance(root, View):
-        root = root.arg
-    return root if isinstance(root, Compute) else None
 
 
 def _compute_operands(value: Value) -> list[Value]:

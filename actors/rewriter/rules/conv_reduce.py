@@ -7,6 +7,7 @@ shrinks from the input's size to the kernel's. The ranges differ only at the bor
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil, floor, prod
 from typing import Any
 
@@ -48,7 +49,11 @@ def conv_reduce(make: Builder, node: fx.Node) -> fx.Node | None:
         sums = _tap_sums(make, sums, 2 + place, ranges[place])  # type: ignore[arg-type]
     count = prod(conv.out_sizes[place] for place in reduced)
     if node.target is aten.mean.dim:
-        sums = make(aten.mul.Tensor, sums, 1.0 / count)
+        if prod(shape(sums)) < prod(shape(conv.weight)):
+            sums = make(aten.mul.Tensor, sums, 1.0 / count)
+        else:
+            weight = make(aten.mul.Tensor, conv.weight, 1.0 / count, name="scaled_weight")
+            conv = replace(conv, weight=weight)
     kept = [place for place in range(conv.rank) if place not in reduced]
     result = _contracted(make, conv, sums, reduced=reduced, kept=kept)
     result = _with_bias(make, conv, result, times=1 if node.target is aten.mean.dim else count)

@@ -90,28 +90,22 @@ def test_the_graph_is_not_changed() -> None:
         (lambda x: F.layer_norm(x, (16,)), 1),
         (lambda x: x / x.norm(), 1),
         # The losses of the rows, then their mean.
-        (lambda x: F.cross_entropy(x, torch.zeros(8, dtype=torch.int64)), 2),
-        (lambda x: F.kl_div(x.log_softmax(1), x.softmax(1)), 2),
+        (lambda x: F.cross_entropy(x, x.argmin(1)), 2),
+        (lambda x: F.kl_div(x.log_softmax(1), x.softmax(1), reduction="sum"), 2),
         # Rows and columns cannot be walked at once.
         (lambda x: x.softmax(1).softmax(0), 2),
-        (lambda x: (x + x.t().softmax(-1)[:, :16]).tanh(), 2),
     ],
 )
 def test_the_number_of_kernels_is_the_least_that_does(function, count: int) -> None:
-    x = torch.randn(8, 16) if count != 2 or "t()" not in str(function) else torch.randn(16, 16)
-    try:
-        stages = stages_of(function, x)
-    except RuntimeError:
-        stages = stages_of(function, torch.randn(16, 16))
-    assert len(stages) == count
+    assert len(stages_of(function, torch.randn(8, 16))) == count
 
 
-def test_a_square_matrix_is_not_confused_with_its_transpose(tmp_path) -> None:
+def test_a_square_matrix_is_not_confused_with_its_transpose() -> None:
     # x and its transpose read the same memory in one kernel, by different indices; a computed
     # value and its transpose cannot be in one kernel.
     x = torch.randn(16, 16)
     assert len(stages_of(lambda x: torch.tanh(x + x.t()), x)) == 1
-    assert len(stages_of(lambda x: (lambda y: y + y.t())(torch.tanh(x).cumsum(1)), x)) == 2
+    assert len(stages_of(lambda x: (lambda y: y + y.t())(x.cumsum(1)), x)) == 2
 
 
 def test_regions_of_the_same_code_share_a_function() -> None:

@@ -9,7 +9,7 @@ from torch import fx
 from kopt.actors.rewriter.codegen.cpp.expressions import PLAIN, c_type
 from kopt.actors.rewriter.codegen.cpp.kernel_source import KernelWriter
 from kopt.actors.rewriter.codegen.cpp.math_source import math_source
-from kopt.actors.rewriter.codegen.ir import Load, Map, Value
+from kopt.actors.rewriter.codegen.ir import Load, Map, Value, stored_base
 from kopt.actors.rewriter.codegen.python_source import returned, tensor_names
 from kopt.actors.rewriter.codegen.schedule import Schedule
 from kopt.actors.rewriter.codegen.stages import Stage
@@ -37,8 +37,8 @@ def cpp_definition(
         for value in stage.program.reads:
             if isinstance(value, Load):
                 pointers[value] = sources[value.source]
-            elif value in stored:
-                pointers[value] = stored[value]
+            elif (base := stored_base(value)) in stored:
+                pointers[value] = stored[base]
         writer = KernelWriter(
             stage.program,
             name=f"kernel{number}",

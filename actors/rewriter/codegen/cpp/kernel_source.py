@@ -14,7 +14,17 @@ from math import prod
 from kopt.actors.rewriter.codegen.cpp.expressions import c_type, expression, literal
 from kopt.actors.rewriter.codegen.cpp.totals import JOIN, neutral, total_type
 from kopt.actors.rewriter.codegen.cpp.walk import WalkWriter
-from kopt.actors.rewriter.codegen.ir import Const, Iota, Map, Reduce, Scan, Value, View, operands
+from kopt.actors.rewriter.codegen.ir import (
+    Const,
+    Iota,
+    Map,
+    Reduce,
+    Scan,
+    Value,
+    View,
+    operands,
+    postorder,
+)
 from kopt.actors.rewriter.codegen.program import Index, Pass, Program
 from kopt.actors.rewriter.codegen.schedule import Schedule
 
@@ -95,6 +105,9 @@ class KernelWriter:
         self.arrayed: set[Value] = set()
         """Values that stand in an array of the step at hand, instead of a variable."""
         self.wide = self._wide()
+        stores = [v for row in program.row_stores for v in row]
+        self.stored = {v for v in postorder(stores) if isinstance(v, Reduce)}
+        """Reductions that a stored value of a row is made of."""
         self.laned = program.lane is not None
         self.width = self._width()
         self.kept = self._kept()
@@ -140,12 +153,11 @@ class KernelWriter:
         program = self.program
         if self.laned or not self.schedule.cpu_keep or len(program.passes) < 2:
             return []
-        found: list[Value] = []
+        found = []
         for value in program.values:
             uses = [n for n, step in enumerate(program.passes) if value in step.values]
-            if len(uses) > 1 and isinstance(value, Map) and value.op in COSTLY:
-                found.append(value)
-            if len(uses) > 1 and isinstance(value, Scan):
+            costly = isinstance(value, Scan) or (isinstance(value, Map) and value.op in COSTLY)
+            if len(uses) > 1 and costly and value not in program.reads:
                 found.append(value)
         fits = len(found) * 4 * program.num_cols <= KEEP_BYTES
         return found if fits and len(program.cols) == 1 else []
@@ -330,7 +342,7 @@ class KernelWriter:
             text.add(*(f"if ({guard}) {line}" if guard else line for line in stores))
         elif lines or stores:
             for value in program.row_values[number]:
-                if not isinstance(value, View | Const):
+                if value in program.reads or not isinstance(value, View | Const):
                     text.add(f"{self.kind(value)} a{self.names[value]}[{self.width}];")
             text.add("#pragma omp simd", "for (long j = 0; j < m; j++) {")
             text.add(*lines, *stores, "}")
@@ -339,7 +351,8 @@ class KernelWriter:
         """Return the statement that computes one value, if it needs one."""
         name = self.names[value]
         target = f"const {self.kind(value)} {name}"
-        if self.laned and row and not isinstance(value, View | Const):
+        is_alias = isinstance(value, View | Const) and value not in self.program.reads
+        if self.laned and row and not is_alias:
             target = f"a{name}[j]"
         lane = "(lane + j)" if self.laned else "0"
         if value in self.program.reads and not isinstance(value, Iota):
@@ -356,7 +369,7 @@ class KernelWriter:
 
     def use(self, value: Value, *, wide: bool = False) -> str:
         """Return a computed value as C++; float32 ones as float64 if `wide`."""
-        while isinstance(value, View):
+        while isinstance(value, View) and value not in self.program.reads:
             value = value.arg
         if isinstance(value, Const):
             return literal(value, wide=wide)

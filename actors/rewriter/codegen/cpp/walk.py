@@ -39,7 +39,7 @@ class WalkWriter:
         self.width = kernel.width
         self.cols = kernel.program.cols or (1,)
         self.values = self._needed(number)
-        self.scans = [v for v in self.values if isinstance(v, Scan) and not self._is_kept(v)]
+        self.scans = [v for v in self.values if isinstance(v, Scan) and self._is_made(v)]
         self.number = number
 
     def write(self) -> None:
@@ -83,6 +83,10 @@ class WalkWriter:
 
     def _is_kept(self, value: Value) -> bool:
         return value in self.fetched
+
+    def _is_made(self, value: Value) -> bool:
+        """Whether this walk computes a value, rather than fetch it."""
+        return value not in self.kernel.program.reads and not self._is_kept(value)
 
     def _loops(self) -> None:
         text, cols = self.kernel.text, self.cols
@@ -141,8 +145,14 @@ class WalkWriter:
             )
 
     def _partial_type(self, reduction: Reduce) -> str:
-        fast = self.kernel.schedule.cpu_math == "fast"
-        return c_type(reduction.dtype) if fast else total_type(reduction)
+        """Return the type of a step's partial results.
+
+        Sums that are stored (a loss, a mean) are made in float64 throughout. Those that only scale
+        the elements of their row are not worth the conversions: the elements' own rounding is
+        larger.
+        """
+        exact = self.kernel.schedule.cpu_math == "exact" and reduction in self.kernel.stored
+        return total_type(reduction) if exact else c_type(reduction.dtype)
 
     def _fold(self) -> None:
         text = self.kernel.text
@@ -207,7 +217,7 @@ class WalkWriter:
         name, kind = self.kernel.names[value], c_type(value.dtype)
         if self._is_kept(value):
             return [f"const {kind} {name} = keep_{name}[{inner}];"]
-        if isinstance(value, Scan):  # lanes: each has its own carry
+        if isinstance(value, Scan) and self._is_made(value):  # lanes: each has its own carry
             join = JOIN[value.kind]
             wide = scan_type(value)
             return [
@@ -238,13 +248,16 @@ class WalkWriter:
     def _scanned_elements(self) -> None:
         """A step with scans: between two of them, a loop that leaves its values in arrays."""
         text, kernel = self.kernel.text, self.kernel
-        arrays: list[Value] = [v for v in self.values if not isinstance(v, View | Const)]
+        reads = kernel.program.reads
+        arrays: list[Value] = [
+            v for v in self.values if v in reads or not isinstance(v, View | Const)
+        ]
         for value in arrays:
             text.add(f"alignas(64) {c_type(value.dtype)} x_{kernel.names[value]}[{self.width}];")
         kernel.arrayed.update(arrays)
         waiting: list[Value] = []
         for value in self.values:
-            if isinstance(value, Scan) and not self._is_kept(value):
+            if isinstance(value, Scan) and self._is_made(value):
                 self._array_loop(waiting)
                 waiting = []
                 self._scan_loop(value)

@@ -9,7 +9,7 @@ from torch import fx
 from kopt.actors.rewriter.codegen.gpu.kernel_source import KernelWriter
 from kopt.actors.rewriter.codegen.gpu.math_source import helpers
 from kopt.actors.rewriter.codegen.gpu.tiles import tile
-from kopt.actors.rewriter.codegen.ir import Load, Value
+from kopt.actors.rewriter.codegen.ir import Load, Value, stored_base
 from kopt.actors.rewriter.codegen.python_source import returned, tensor_names
 from kopt.actors.rewriter.codegen.schedule import Schedule
 from kopt.actors.rewriter.codegen.stages import Stage
@@ -41,8 +41,8 @@ def triton_definition(
         for value in stage.program.reads:
             if isinstance(value, Load):
                 pointers[value] = sources[value.source]
-            elif value in stored:
-                pointers[value] = stored[value]
+            elif (base := stored_base(value)) in stored:
+                pointers[value] = stored[base]
         writer = KernelWriter(
             stage.program,
             prefix=name,

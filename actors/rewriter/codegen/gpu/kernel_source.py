@@ -156,7 +156,7 @@ class KernelWriter(TileWriter):
             start, kind = self.neutral(reduction), held_type(reduction.dtype)
             self.add(f"part_of_{self.names[reduction]} = tl.full({shape}, {start}, {kind})")
         for value in step.values:
-            if isinstance(value, Scan):
+            if isinstance(value, Scan) and value not in self.program.reads:
                 start = "0.0" if value.kind == "sum" else "1.0"
                 self.add(
                     f"carry_{self.names[value]} = "

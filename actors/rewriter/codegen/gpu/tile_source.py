@@ -163,7 +163,7 @@ class TileWriter:
 
     def compute(self, value: Value) -> None:
         """Write the statement of a value, if it needs one and has not been computed."""
-        if value in self.done or isinstance(value, View | Const):
+        if value in self.done:
             return
         name = self.names[value]
         if value in self.program.reads:
@@ -203,7 +203,7 @@ class TileWriter:
 
     def use(self, value: Value, *, wide: bool = False) -> str:
         """Return a computed value; those in float64 narrowed unless `wide`."""
-        while isinstance(value, View):
+        while isinstance(value, View) and value not in self.program.reads:
             value = value.arg
         if isinstance(value, Const):
             return literal(value)

@@ -1,0 +1,77 @@
+import textwrap
+
+import pytest
+import torch
+from torch import fx
+
+from kopt.actors.rewriter.capture import capture
+from kopt.actors.rewriter.graph import calls, copied
+from kopt.actors.rewriter.normalise import normalise
+from kopt.actors.rewriter.rewrite import apply
+from kopt.actors.rewriter.rules import RULES
+from kopt.problem import Problem
+
+
+@pytest.fixture
+def problem_of():
+    """Returns a function that writes a problem from the lines of its constructor and forward."""
+
+    def make(forward, *, init="pass", inputs=("torch.randn(4, 6)",), names="x", dtype="float64"):
+        init = textwrap.indent(textwrap.dedent(init), " " * 8)
+        forward = textwrap.indent(textwrap.dedent(forward), " " * 8)
+        source = (
+            "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n\n\n"
+            "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+            f"{init}\n\n    def forward(self, {names}):\n{forward}\n\n\n"
+            f"def get_inputs():\n    return [{', '.join(inputs)}]\n\n\n"
+            "def get_init_inputs():\n    return []\n"
+        )
+        return Problem(name="case", source=source, dtype=dtype)
+
+    return make
+
+
+@pytest.fixture
+def fire(problem_of):
+    """Returns a function that applies one rule wherever it fits, whatever it costs.
+
+    It gives how often the rule fired and the largest error against the graph before, relative to
+    the largest value, with random float64 inputs, weights and statistics.
+    """
+
+    def run(name, forward, *, mode="train", **case):
+        captured = capture(problem_of(forward, **case), mode=mode)
+        before = captured.graph
+        normalise(before, captured.mode)
+        after = copied(before)
+        rule = RULES.create(name)
+        fired = 0
+        progress = True
+        while progress and fired < 10:
+            progress = any(
+                apply(after, node, rule, mode=captured.mode) for node in calls(after, *rule.targets)
+            )
+            fired += progress
+            normalise(after, captured.mode)
+        return fired, _difference(before, after)
+
+    return run
+
+
+def _difference(before, after):
+    torch.manual_seed(5)
+    values = []
+    for node in before.graph.nodes:
+        if node.op == "placeholder":
+            held = node.meta["val"]
+            value = torch.randn(held.shape, dtype=torch.float64)
+            value = value.abs() + 0.5 if "var" in node.name else value
+            values.append(value if held.is_floating_point() else value.to(held.dtype))
+    expected = fx.Interpreter(before).run(*values)
+    found = fx.Interpreter(after).run(*values)
+    worst = 0.0
+    for one, other in zip(expected, found, strict=True):
+        assert one.shape == other.shape
+        assert one.dtype == other.dtype
+        worst = max(worst, float((one - other).abs().max() / one.abs().max().clamp(min=1e-300)))
+    return worst
