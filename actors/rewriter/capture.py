@@ -19,8 +19,16 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from kopt.actors.rewriter.functional import Effect, functionalise
-from kopt.actors.rewriter.graph import NotRewritable, fake_mode
-from kopt.actors.rewriter.reference import ModuleMode, Reference, first_line, load_reference
+from kopt.actors.rewriter.graph import NotRewritable, argument, fake_mode
+from kopt.actors.rewriter.literals import numbers_for_literals
+from kopt.actors.rewriter.normalise import normalise
+from kopt.actors.rewriter.reference import (
+    ModuleMode,
+    Reference,
+    attribute_expression,
+    first_line,
+    load_reference,
+)
 from kopt.problem import Problem
 
 LITERAL_ELEMENTS = 16
@@ -51,14 +59,14 @@ class Captured:
 
     problem: Problem
     graph: fx.GraphModule
-    """Functional ATen graph; fake tensors in meta["val"], on the CPU."""
+    """Functional ATen graph in normal form; fake tensors in meta["val"], on the CPU."""
     mode: FakeTensorMode
     """The mode of those fake tensors."""
     arguments: dict[str, Argument]
     """Placeholders that forward is given."""
     constants: tuple[Constant, ...]
     attributes: dict[str, str]
-    """Placeholders that are parameters, buffers or other tensors of the module: dotted name."""
+    """Placeholders that are tensors of the module: how it is reached, such as `layers[0].weight`."""
     literals: dict[str, torch.Tensor]
     """Placeholders that are constants made inside forward (real, small)."""
     effects: tuple[Effect, ...]
@@ -85,11 +93,14 @@ def capture(problem: Problem, *, mode: ModuleMode) -> Captured:
         module, effects = program.graph_module, ()
         arguments, constants, attributes, literals = _inputs(program, reference)
     _keep_user_outputs(program, module)
+    fake = fake_mode(module)
+    literals = numbers_for_literals(module, literals, mode=fake)
+    normalise(module, fake)
     _check(module)
     return Captured(
         problem=problem,
         graph=module,
-        mode=fake_mode(module),
+        mode=fake,
         arguments=arguments,
         constants=constants,
         attributes=attributes,
@@ -149,8 +160,9 @@ def _inputs(
         if spec.kind not in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
             raise NotRewritable(f"forward reads {spec.target}, which is no tensor")
         assert spec.target is not None
-        if _has_attribute(reference.model, spec.target):
-            attributes[spec.arg.name] = spec.target
+        expression = attribute_expression(reference.model, spec.target)
+        if expression is not None:
+            attributes[spec.arg.name] = expression
         else:
             literals[spec.arg.name] = _literal(program, spec.target)
     return arguments, tuple(constants), attributes, literals
@@ -166,15 +178,6 @@ def _plain_path(path: tuple[Any, ...]) -> tuple[int | str, ...]:
         else:
             raise NotRewritable(f"an argument of forward holds tensors under {key}")
     return tuple(plain)
-
-
-def _has_attribute(model: torch.nn.Module, name: str) -> bool:
-    held: Any = model
-    for part in name.split("."):
-        if not hasattr(held, part):
-            return False
-        held = getattr(held, part)
-    return isinstance(held, torch.Tensor)
 
 
 def _literal(program: ExportedProgram, name: str) -> torch.Tensor:
@@ -221,9 +224,14 @@ def _check(module: fx.GraphModule) -> None:
                 raise NotRewritable(f"{target} draws random numbers")
 
 
-_RANDOM_ARGUMENT = {"aten::scaled_dot_product_attention": 4, "aten::lstm": 6, "aten::gru": 5}
-"""Operations that are random only where this argument, a probability, is not 0 (lstm.input,
-gru.input: dropout follows num_layers)."""
+_RANDOM_ARGUMENT = {
+    "aten::scaled_dot_product_attention": "dropout_p",
+    "aten::lstm": "dropout",
+    "aten::gru": "dropout",
+    "aten::rnn_tanh": "dropout",
+    "aten::rnn_relu": "dropout",
+}
+"""Operations that are random only where this argument, a probability, is not 0."""
 
 
 def _draws_random_numbers(node: fx.Node) -> bool:
@@ -231,9 +239,5 @@ def _draws_random_numbers(node: fx.Node) -> bool:
     assert isinstance(target, torch._ops.OpOverload)
     if torch.Tag.nondeterministic_seeded not in target.tags:
         return False
-    place = _RANDOM_ARGUMENT.get(target._schema.name)
-    if place is None:
-        return True
-    name = target._schema.arguments[place].name
-    probability = node.args[place] if len(node.args) > place else node.kwargs.get(name, 0.0)
-    return probability != 0.0
+    name = _RANDOM_ARGUMENT.get(target._schema.name)
+    return name is None or bool(argument(node, name) != 0.0)

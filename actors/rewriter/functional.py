@@ -19,7 +19,7 @@ class Effect:
     """What forward changes in the module: `attribute += amount`."""
 
     attribute: str
-    """Dotted name of a buffer."""
+    """How a buffer of the module is reached."""
     amount: int
 
 
@@ -28,7 +28,7 @@ def functionalise(module: fx.GraphModule, attributes: dict[str, str]) -> tuple[E
 
     Args:
         module: an exported graph; changed in place.
-        attributes: placeholders that are tensors of the module, by dotted name.
+        attributes: placeholders that are tensors of the module, and how they are reached.
 
     Returns:
         What remains to be changed in the module (counters of batch norms); None where an

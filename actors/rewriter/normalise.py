@@ -298,6 +298,30 @@ def _(make: Builder, node: fx.Node) -> fx.Node | None:
     return make(getattr(aten, f"avg_pool{rank}d").default, arg, window, window)
 
 
+_ALIASES = {
+    aten.multiply.Tensor: aten.mul.Tensor,
+    aten.multiply.Scalar: aten.mul.Tensor,
+    aten.divide.Tensor: aten.div.Tensor,
+    aten.divide.Scalar: aten.div.Tensor,
+    aten.true_divide.Tensor: aten.div.Tensor,
+    aten.true_divide.Scalar: aten.div.Tensor,
+    aten.subtract.Tensor: aten.sub.Tensor,
+    aten.subtract.Scalar: aten.sub.Tensor,
+    aten.negative.default: aten.neg.default,
+    aten.clip.default: aten.clamp.default,
+    aten.absolute.default: aten.abs.default,
+    aten.special_expit.default: aten.sigmoid.default,
+    aten.min.other: aten.minimum.default,
+    aten.max.other: aten.maximum.default,
+}
+"""Other names for the same operation, with the same arguments."""
+
+
+@form(*_ALIASES)
+def _(make: Builder, node: fx.Node) -> fx.Node | None:
+    return make(_ALIASES[node.target], *node.args, **node.kwargs)
+
+
 _SCALAR_FORMS = {
     aten.add.Scalar: aten.add.Tensor,
     aten.sub.Scalar: aten.sub.Tensor,

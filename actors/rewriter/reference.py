@@ -7,6 +7,7 @@ read as fast as a small one. A Model that needs real values to construct gets re
 from __future__ import annotations
 
 import contextlib
+import keyword
 import linecache
 import sys
 from collections.abc import Iterator
@@ -61,6 +62,34 @@ def load_reference(problem: Problem, *, mode: ModuleMode) -> Reference:
                 problem.name, f"its Model or inputs cannot be made: {first_line(error)}"
             ) from error
         return Reference(model=model, arguments=arguments, fake=None)
+
+
+def attribute_expression(model: nn.Module, name: str) -> str | None:
+    """Return how a tensor of the module is reached in Python, such as `layers[0].weight`.
+
+    Args:
+        model: the module.
+        name: dotted, as in its state: `layers.0.weight`.
+
+    Returns:
+        The expression without the module itself; None where there is no such tensor.
+    """
+    held: Any = model
+    text = ""
+    for part in name.split("."):
+        if not hasattr(held, part):
+            return None
+        listed = isinstance(held, nn.Sequential | nn.ModuleList | nn.ParameterList)
+        if listed and part.isdigit() and int(part) < len(held):
+            text += f"[{part}]"
+        elif isinstance(held, nn.ModuleDict | nn.ParameterDict) and part in held:
+            text += f"[{part!r}]"
+        elif part.isidentifier() and not keyword.iskeyword(part):
+            text += f".{part}"
+        else:
+            return None
+        held = getattr(held, part)
+    return text.removeprefix(".") if isinstance(held, torch.Tensor) else None
 
 
 def first_line(error: BaseException) -> str:

@@ -27,7 +27,8 @@ _FUNCTIONAL = (
     "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d elu selu celu "
     "gelu silu mish hardswish hardsigmoid hardtanh relu6 leaky_relu softplus prelu layer_norm "
     "group_norm max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d "
-    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d pad pixel_shuffle logsigmoid"
+    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d pad pixel_shuffle logsigmoid "
+    "scaled_dot_product_attention"
 ).split()
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -174,6 +175,18 @@ def _batch_norm(node: fx.Node, render: Render) -> str:
     )
 
 
+def _instance_norm(node: fx.Node, render: Render) -> str:
+    parts = [render(argument(node, "input"))]
+    for name in ("running_mean", "running_var", "weight", "bias"):
+        if argument(node, name) is not None:
+            parts.append(f"{name}={render(argument(node, name))}")
+    defaults = (("use_input_stats", True), ("momentum", 0.1), ("eps", 1e-5))
+    for name, default in defaults:
+        if argument(node, name) != default:
+            parts.append(f"{name}={render(argument(node, name))}")
+    return f"F.instance_norm({', '.join(parts)})"
+
+
 def _slice(node: fx.Node, render: Render) -> str:
     dim = argument(node, "dim") % node.args[0].meta["val"].dim()  # type: ignore[union-attr]
     start, end, step = (argument(node, name) for name in ("start", "end", "step"))
@@ -209,6 +222,7 @@ _SPECIAL: dict[Any, Callable[[fx.Node, Render], str]] = {
     aten.to.dtype: _cast,
     aten.contiguous.default: _contiguous,
     aten.batch_norm.default: _batch_norm,
+    aten.instance_norm.default: _instance_norm,
     aten.slice.Tensor: _slice,
     aten.select.int: _select,
     aten.layer_norm.default: _norm,

@@ -10,9 +10,8 @@ from torch import fx
 
 from kopt.actors.rewriter.capture import Captured, capture
 from kopt.actors.rewriter.codegen import Schedule, fuse, schedules
-from kopt.actors.rewriter.graph import copied, on_device
+from kopt.actors.rewriter.graph import on_device
 from kopt.actors.rewriter.module_source import Skeleton, skeleton
-from kopt.actors.rewriter.normalise import normalise
 from kopt.actors.rewriter.plan import (
     Plan,
     neighbour_plans,
@@ -63,9 +62,7 @@ class Study:
         self._mode = mode
         self._device: DeviceKind = device
         self._kernels = KERNEL_LANGUAGE[device] in languages
-        graph = copied(self._captured.graph)
-        normalise(graph, self._captured.mode)
-        self._plain = Form(graph=graph, applied=())
+        self._plain = Form(graph=self._captured.graph, applied=())
         self._forms: dict[tuple[str, ...], Form] = {}
         self._written: dict[Plan, Written] = {}
         self._ways: list[Schedule] | None = None

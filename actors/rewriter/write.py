@@ -49,7 +49,7 @@ def write_candidate(
         raise NotRewritable("forward is given no tensor")
     where = f"{next(iter(paths.values()))}.device"
     leaves = dict(paths)
-    leaves |= {name: f"{owner}.{dotted}" for name, dotted in captured.attributes.items()}
+    leaves |= {name: _member(owner, path) for name, path in captured.attributes.items()}
     for name, value in captured.literals.items():
         leaves[name] = f"torch.tensor({value.tolist()!r}, dtype={value.dtype}, device={where})"
     body = emit_body(
@@ -60,11 +60,11 @@ def write_candidate(
         kernels=kernels,
     )
     lines = [*_guards(captured, parts, paths)]
-    lines += [f"{owner}.{e.attribute}.add_({e.amount})" for e in captured.effects]
+    lines += [f"{_member(owner, e.attribute)}.add_({e.amount})" for e in captured.effects]
     lines += body.lines
     lines.append(f"return {_result(captured, body.results)}")
     languages = {kernel.language for kernel in kernels}
-    definitions = [kernel.definition for kernel in kernels]
+    definitions = [kernel.definition for kernel in kernels if kernel.definition]
     if "cpp" in languages:
         definitions.insert(0, cpp_loader_source())
     text = "\n".join(lines)
@@ -82,6 +82,10 @@ def write_candidate(
         body=lines,
     )
     return Written(source=source, language=language_of(languages), strategy=strategy)
+
+
+def _member(owner: str, path: str) -> str:
+    return owner + path if path.startswith("[") else f"{owner}.{path}"
 
 
 def _path(parts: Skeleton, path: tuple[int | str, ...]) -> str:
@@ -162,5 +166,5 @@ def _header(applied: Sequence[str], kernels: Sequence[FusedKernel], mode: Module
         lines += ["", "Rules applied:"]
         lines += [f"* {name}: {RULES.create(name).summary}" for name in rules]
     if kernels:
-        lines += ["", f"Generated kernels: {', '.join(kernel.name for kernel in kernels)}."]
+        lines += ["", f"Generated kernels: {', '.join(dict.fromkeys(kernel.name for kernel in kernels))}."]
     return "\n".join(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -11,13 +12,16 @@ from torch import fx
 from kopt.actors.rewriter.codegen.cpp.function import cpp_definition
 from kopt.actors.rewriter.codegen.cpp.loader import IMPORTS
 from kopt.actors.rewriter.codegen.gpu.function import triton_definition
-from kopt.actors.rewriter.codegen.ir import Load, Unsupported, postorder
+from kopt.actors.rewriter.codegen.ir import Load, Unsupported, Value, postorder
 from kopt.actors.rewriter.codegen.kernel import FusedKernel
+from kopt.actors.rewriter.codegen.one_walk import one_walk
 from kopt.actors.rewriter.codegen.region import Region, regions
 from kopt.actors.rewriter.codegen.schedule import Schedule
 from kopt.actors.rewriter.codegen.stages import Stage, plan
 
 DeviceKind = Literal["cpu", "cuda"]
+CACHED_ROW_ELEMENTS = 1 << 17
+"""Up to here (half a MiB of float32) a row is still in a core's cache when it is read again."""
 CACHE_BYTES = 32 << 20
 """Data beyond this is taken not to be in a cache when it is read again."""
 
@@ -53,16 +57,18 @@ def fuse(graph: fx.GraphModule, *, device: DeviceKind, schedule: Schedule) -> li
 
 
 def _kernel(region: Region, *, device: DeviceKind, name: str, schedule: Schedule) -> FusedKernel:
-    stages = plan(region.roots)
-    inputs = _inputs(region, stages)
+    limit = CACHED_ROW_ELEMENTS if device == "cpu" else schedule.gpu_persistent
+    roots = one_walk(region.builder, region.roots, longer_than=limit)
+    stages = plan(roots)
+    inputs = _inputs(roots, stages)
     if device == "cpu":
         definition = cpp_definition(
-            stages, name=name, inputs=inputs, roots=region.roots, schedule=schedule
+            stages, name=name, inputs=inputs, roots=roots, schedule=schedule
         )
         imports = tuple(f"import {module}" for module in IMPORTS)
     else:
         definition, imports = triton_definition(
-            stages, name=name, inputs=inputs, roots=region.roots, schedule=schedule
+            stages, name=name, inputs=inputs, roots=roots, schedule=schedule
         )
     results = ", ".join(f"{{{node.name}}}" for node in region.outputs)
     arguments = ", ".join(f"{{{node.name}}}" for node in inputs)
@@ -78,10 +84,10 @@ def _kernel(region: Region, *, device: DeviceKind, name: str, schedule: Schedule
     )
 
 
-def _inputs(region: Region, stages: list[Stage]) -> tuple[fx.Node, ...]:
+def _inputs(roots: Sequence[Value], stages: list[Stage]) -> tuple[fx.Node, ...]:
     """Return the tensors that the stages read, in the order in which they meet them."""
     read = {v for stage in stages for v in stage.program.reads}
-    loads = [v for v in postorder(region.roots) if isinstance(v, Load) and v in read]
+    loads = [v for v in postorder(roots) if isinstance(v, Load) and v in read]
     return tuple(dict.fromkeys(load.source for load in loads))
 
 

@@ -9,21 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kopt.actors.rewriter.codegen.ir import (
-    Builder,
-    Compute,
-    Const,
-    Expand,
-    Iota,
-    Load,
-    Map,
-    Permute,
-    Reduce,
-    Reshape,
-    Scan,
-    Value,
-    postorder,
-)
+from kopt.actors.rewriter.codegen.ir import Builder, Compute, Reduce, Scan, Value, postorder
+from kopt.actors.rewriter.codegen.rebuild import rebuilt
 from kopt.actors.rewriter.codegen.space import Clash, Space
 
 
@@ -31,34 +18,18 @@ def nested(builder: Builder, roots: Sequence[Value]) -> list[Value]:
     """Return the roots with such reductions cut in two."""
     made: dict[Value, Value] = {}
     for value in postorder(roots):
-        made[value] = _rebuilt(builder, value, made)
+        made[value] = _cut(builder, value, made)
     return [made[root] for root in roots]
 
 
-def _rebuilt(b: Builder, value: Value, made: dict[Value, Value]) -> Value:
-    if isinstance(value, Load | Const | Iota):
-        return value
-    if isinstance(value, Map):
-        args = [made[arg] for arg in value.args]
-        return value if args == list(value.args) else b.map(value.op, *args, dtype=value.dtype)
-    arg = made[value.arg]
+def _cut(builder: Builder, value: Value, made: dict[Value, Value]) -> Value:
     if isinstance(value, Reduce):
+        arg = made[value.arg]
         inner = _inner_dims(arg, value.dims)
         if inner:
-            partial = b.reduce(value.kind, arg, inner, keepdim=True)
-            return b.reduce(value.kind, partial, value.dims)
-        return value if arg is value.arg else b.reduce(value.kind, arg, value.dims)
-    if arg is value.arg:
-        return value
-    if isinstance(value, Scan):
-        return b.scan(value.kind, arg, value.dim, reverse=value.reverse)
-    if isinstance(value, Reshape):
-        return b.reshape(arg, value.shape)
-    if isinstance(value, Permute):
-        return b.permute(arg, value.dims)
-    if isinstance(value, Expand):
-        return b.expand(arg, value.shape)
-    raise AssertionError("a value of unknown kind")
+            partial = builder.reduce(value.kind, arg, inner, keepdim=True)
+            return builder.reduce(value.kind, partial, value.dims)
+    return rebuilt(builder, value, made)
 
 
 def _inner_dims(arg: Value, dims: Sequence[int]) -> tuple[int, ...]:

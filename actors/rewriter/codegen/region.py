@@ -50,6 +50,8 @@ class Region:
     """Those whose values are used elsewhere."""
     roots: tuple[Value, ...]
     """The value of each output."""
+    builder: Builder
+    """Made the values, and can make more of them."""
 
 
 def regions(graph: fx.Graph, *, device: str) -> list[Region]:
@@ -184,6 +186,7 @@ def _lowered(group: list[fx.Node], rejected: set[fx.Node]) -> Region | None:
         nodes=_replaced(group, outputs, inside),
         outputs=tuple(outputs),
         roots=tuple(nested(builder, roots)),
+        builder=builder,
     )
 
 

@@ -42,7 +42,6 @@ def fire(problem_of):
     def run(name, forward, *, mode="train", **case):
         captured = capture(problem_of(forward, **case), mode=mode)
         before = captured.graph
-        normalise(before, captured.mode)
         after = copied(before)
         rule = RULES.create(name)
         fired = 0

@@ -166,6 +166,23 @@ INLINE float k_abs(float x) { return fabsf(x); }
 INLINE double k_abs(double x) { return fabs(x); }
 """
 
+_RANK = """\
+// A number's place in the order of all float32 numbers, in the upper half of an integer; a NaN
+// comes first, whichever end is wanted.
+INLINE int64_t k_rank(float x, int32_t nan) {
+  int32_t i = bits<int32_t>(x + 0.0f);
+  i ^= (i >> 31) & 0x7fffffff;
+  return (int64_t)(x != x ? nan : i) * 4294967296LL;
+}
+INLINE int64_t k_rank_max(float x) { return k_rank(x, INT32_MAX); }
+INLINE int64_t k_rank_min(float x) { return k_rank(x, INT32_MIN); }
+INLINE float k_ranked(int64_t key) {
+  int32_t i = (int32_t)(key >> 32);
+  return bits<float>(i ^ ((i >> 31) & 0x7fffffff));
+}
+INLINE int64_t k_low_half(int64_t key) { return key & 0xffffffffLL; }
+"""
+
 _NEEDS = {"tanh": ("expm1",), "sigmoid": ("exp",), "log1p": ("log",), "erf": ("exp",)}
 LIBM = frozenset(
     [
@@ -225,6 +242,8 @@ def math_source(functions: frozenset[str], *, fast: bool, streaming: bool) -> st
     if "round" in wanted:
         parts.append("INLINE float k_round(float x) { return rintf(x); }\n")
         parts.append("INLINE double k_round(double x) { return rint(x); }\n")
+    if "ranked" in wanted or "low_half" in wanted:
+        parts.append(_RANK)
     if streaming:
         parts.append(_STREAM)
     return "".join(parts)

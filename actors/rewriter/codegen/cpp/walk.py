@@ -5,9 +5,11 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
+import torch
+
 from kopt.actors.rewriter.codegen.cpp.expressions import c_type
 from kopt.actors.rewriter.codegen.cpp.totals import JOIN, neutral, scan_type, total_type
-from kopt.actors.rewriter.codegen.ir import Const, Reduce, Scan, Value, View, operands
+from kopt.actors.rewriter.codegen.ir import Const, Map, Reduce, Scan, Value, View, operands
 from kopt.actors.rewriter.codegen.program import Pass
 
 if TYPE_CHECKING:
@@ -233,7 +235,7 @@ class WalkWriter:
         lines += [f"keep_{self.kernel.names[v]}[{inner}] = {self.kernel.use(v)};" for v in new]
         for reduction in self.step.reductions:
             name, join = self.kernel.names[reduction], JOIN[reduction.kind]
-            term = f"({self._partial_type(reduction)}){self.kernel.use(reduction.arg)}"
+            term = self._term(reduction)
             lines.append(f"part_{name}[j] = {join}({term}, part_{name}[j]);")
         streamed = self._streamed()
         for value in self.step.stores:
@@ -244,6 +246,14 @@ class WalkWriter:
                 address = self.kernel.address(index, inner=inner, lane="(lane + j)")
                 lines.append(f"{self.kernel.outputs[value]}[{address}] = {self.kernel.use(value)};")
         return lines
+
+    def _term(self, reduction: Reduce) -> str:
+        """Return what an element adds; a product is not rounded before it is added in float64."""
+        kind, arg = self._partial_type(reduction), reduction.arg
+        is_wide = kind == "double" and arg.dtype == torch.float32
+        if is_wide and isinstance(arg, Map) and arg.op == "mul" and self._is_made(arg):
+            return " * ".join(f"(double){self.kernel.use(factor)}" for factor in arg.args)
+        return f"({kind}){self.kernel.use(arg)}"
 
     def _scanned_elements(self) -> None:
         """A step with scans: between two of them, a loop that leaves its values in arrays."""

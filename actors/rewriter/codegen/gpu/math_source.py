@@ -96,6 +96,27 @@ def PREFIX_max(a, b):
 def PREFIX_min(a, b):
     return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
 """,
+    "rank_max": """\
+def PREFIX_rank_max(x):
+    i = (x + 0.0).to(tl.int32, bitcast=True)
+    i = i ^ ((i >> 31) & 0x7FFFFFFF)
+    return tl.where(x != x, 0x7FFFFFFF, i).to(tl.int64) << 32
+""",
+    "rank_min": """\
+def PREFIX_rank_min(x):
+    i = (x + 0.0).to(tl.int32, bitcast=True)
+    i = i ^ ((i >> 31) & 0x7FFFFFFF)
+    return tl.where(x != x, -0x7FFFFFFF - 1, i).to(tl.int64) << 32
+""",
+    "ranked": """\
+def PREFIX_ranked(key):
+    i = (key >> 32).to(tl.int32)
+    return (i ^ ((i >> 31) & 0x7FFFFFFF)).to(tl.float32, bitcast=True)
+""",
+    "low_half": """\
+def PREFIX_low_half(key):
+    return key & 0xFFFFFFFF
+""",
     "mul": """\
 def PREFIX_mul(a, b):
     return a * b

@@ -109,7 +109,7 @@ def _(
     dim: int,
     keepdim: bool = False,  # noqa: FBT001, FBT002
 ) -> tuple[Expr, Expr]:
-    return x.reduce("max", (dim,), keepdim=keepdim), _position("max", x, dim, keepdim=keepdim)
+    return _extreme("max", x, dim, keepdim=keepdim)
 
 
 @lowers("aten.min.dim")
@@ -119,7 +119,7 @@ def _(
     dim: int,
     keepdim: bool = False,  # noqa: FBT001, FBT002
 ) -> tuple[Expr, Expr]:
-    return x.reduce("min", (dim,), keepdim=keepdim), _position("min", x, dim, keepdim=keepdim)
+    return _extreme("min", x, dim, keepdim=keepdim)
 
 
 @lowers("aten.argmax.default")
@@ -144,22 +144,34 @@ def _(
 
 def _argument(kind: Argument, x: Expr, dim: int | None, *, keepdim: bool) -> Expr:
     if dim is not None:
-        return _position(kind, x, dim, keepdim=keepdim)
+        return _extreme(kind, x, dim, keepdim=keepdim)[1]
     if keepdim:
         raise Unsupported("argmax over all dimensions with keepdim")
-    return _position(kind, x.reshape((prod(x.shape),)), 0, keepdim=False)
+    return _extreme(kind, x.reshape((prod(x.shape),)), 0, keepdim=False)[1]
 
 
-def _position(kind: Argument, x: Expr, dim: int, *, keepdim: bool) -> Expr:
-    """First index of the extreme along a dimension (of the first NaN, if there is one)."""
+def _extreme(kind: Argument, x: Expr, dim: int, *, keepdim: bool) -> tuple[Expr, Expr]:
+    """Return the extreme along a dimension and its first index (that of a NaN, if there is one).
+
+    Both come from one reduction: a float32 number has a 32-bit rank of the same order, and rank
+    and index together make one integer.
+    """
     if not x.shape:
         raise Unsupported("the position in a tensor without dimensions")
-    size = x.shape[dim]
-    here = x.compare("eq", x.reduce(kind, (dim,), keepdim=True))
-    if x.dtype.is_floating_point:
-        here = here.binary("or", x.compare("ne", x))
-    index = here.where(x.iota(dim).to(torch.int32), size)
-    return index.to(torch.int32).reduce("min", (dim,), keepdim=keepdim).to(torch.int64)
+    index = x.iota(dim)
+    if not x.dtype.is_floating_point or x.dtype == torch.float64:
+        top = x.reduce(kind, (dim,), keepdim=True)
+        here = x.compare("eq", top)
+        if x.dtype.is_floating_point:
+            here = here.binary("or", x.compare("ne", x))
+        first = here.where(index, x.shape[dim]).reduce("min", (dim,), keepdim=keepdim)
+        return x.reduce(kind, (dim,), keepdim=keepdim), first
+    last = x.shape[dim] - 1
+    rank = x.to(torch.float32).unary(f"rank_{kind}", dtype=torch.int64)
+    key = (rank + (last - index if kind == "max" else index)).reduce(kind, (dim,), keepdim=keepdim)
+    place = key.unary("low_half")
+    value = key.unary("ranked", dtype=torch.float32).to(x.dtype)
+    return value, last - place if kind == "max" else place
 
 
 def _variance(x: Expr, dims: tuple[int, ...], correction: float, *, keepdim: bool) -> Expr:

@@ -1,0 +1,189 @@
+"""One evaluator for the tests of this folder: real processes, on the `cpu` device."""
+
+from __future__ import annotations
+
+import gc
+import os
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kopt.actors.builder import BUILT_BY_IMPORT, Builder, nothing_to_build
+from kopt.actors.config import EvaluateConfig, TimeoutConfig, TimingConfig
+from kopt.actors.device_worker import DeviceWorker
+from kopt.candidate import Candidate, Language
+from kopt.evaluation import Evaluation
+from kopt.problem import Problem
+
+CONFIG = EvaluateConfig(
+    secret=20_240_607,
+    compile=False,
+    trials=1,
+    memory_gib=4.0,
+    timeouts=TimeoutConfig(
+        build_s=60.0, load_s=15.0, correctness_s=2.0, timing_s=15.0, reference_s=30.0
+    ),
+    timing=TimingConfig(min_pairs=4, max_pairs=4, block_ms=4.0),
+)
+
+MODEL = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(features))
+        self.shift = nn.Parameter(torch.zeros(features))
+
+    def forward(self, x):
+        return torch.relu(x @ self.mixing()) * self.scale + self.shift
+
+    def mixing(self):
+        return torch.outer(self.scale, self.scale) / self.scale.numel()
+
+
+def get_inputs():
+    return [torch.rand(512, 256)]
+
+
+def get_init_inputs():
+    return [256]
+"""
+"""A small product, a ReLU that its own inputs never need, and weights that start as 1 and 0."""
+
+NOTHING = "class ModelNew(no_such_base):\n    def forward(self, x):\n        return x\n"
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What the evaluator holds of this machine."""
+
+    descriptors: int
+    processes: int
+    scratch: frozenset[str]
+
+
+class Judge:
+    """Builds and judges sources, as the lanes do."""
+
+    def __init__(self, cache_dir: Path) -> None:
+        self.problem = Problem(name="rows", source=MODEL)
+        self.worker = DeviceWorker(CONFIG, "cpu", 0, str(cache_dir))
+        self.builder = Builder(CONFIG, "cpu", str(cache_dir))
+        self.cache_dir = cache_dir
+
+    def __call__(
+        self, source: str, *, problem: Problem | None = None, language: Language = "torch"
+    ) -> Evaluation:
+        candidate = Candidate(source=textwrap.dedent(source), language=language)
+        problem = problem or self.problem
+        if language in BUILT_BY_IMPORT:
+            built = self.builder.build(problem, candidate)
+        else:
+            built = nothing_to_build(candidate, cache_dir=self.cache_dir)
+        return built.failed or self.worker.evaluate(problem, candidate, built)
+
+    def problem_is_open(self) -> None:
+        """Have the common problem's session at hand, by a candidate that ends at once."""
+        assert self(NOTHING).verdict.kind == "compile_failed"
+
+    def footprint(self) -> Footprint:
+        gc.collect()
+        return Footprint(
+            descriptors=len(os.listdir("/proc/self/fd")),
+            processes=len(descendants(os.getpid())),
+            scratch=frozenset(each.name for each in Path(tempfile.gettempdir()).glob("kopt-*")),
+        )
+
+    def close(self) -> None:
+        self.worker.close()
+        self.builder.close()
+
+
+def descendants(pid: int) -> set[int]:
+    """Every process below one, by /proc."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = entry.read_text(encoding="ascii", errors="replace").rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if fields[0] != "Z":
+            parents[int(entry.parent.name)] = int(fields[1])
+    found: set[int] = set()
+    wave = {pid}
+    while wave:
+        wave = {child for child, parent in parents.items() if parent in wave} - found
+        found |= wave
+    return found
+
+
+def _running_with(word: str) -> list[int]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if word in line and int(entry.parent.name) != os.getpid():
+            found.append(int(entry.parent.name))
+    return found
+
+
+@pytest.fixture(scope="session")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    """The evaluator, with the session of its common problem open."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("scratch")))
+        made = Judge(tmp_path_factory.mktemp("cache"))
+        opened = made(MODEL.replace("class Model(", "class ModelNew("))
+        assert opened.verdict.kind == "correct", opened.verdict.reason
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def leaves_nothing(judge: Judge) -> Iterator[None]:
+    """After the test the evaluator holds no more processes, descriptors and folders than before."""
+    judge.problem_is_open()
+    before = judge.footprint()
+    yield
+    judge.problem_is_open()
+    assert judge.footprint() == before
+
+
+@pytest.fixture
+def candidate():
+    """Returns a function: the reference as a candidate, with forward's body in place of its own.
+
+    `body` is what forward does; `before` stands ahead of the class; `hidden` keeps the text from
+    gate 1, so that the gates behind it are tested too.
+    """
+
+    def make(body: str = "return right(self, x)", *, before: str = "", hidden: bool = False) -> str:
+        text = textwrap.dedent(MODEL).replace("class Model(", "class ModelNew(")
+        text = text.replace("def forward(self, x)", "def right(self, x)")
+        text = text.replace("    def mixing", "    def forward(self, x):\n{body}\n\n    def mixing")
+        text = text.replace("{body}", textwrap.indent(textwrap.dedent(body).strip(), " " * 8))
+        text = textwrap.dedent(before).strip() + "\n" + text.replace("def get_inputs", "def _unused")
+        text += "\nright = ModelNew.right\n"
+        return smuggled(text) if hidden else text
+
+    return make
+
+
+def smuggled(text: str) -> str:
+    """A source that gate 1 cannot read: it runs a text that stands in it backwards."""
+    return f"exec({text[::-1]!r}[::-1], globals())\nModelNew = dict(globals())['ModelNew']\n"
+
+
+@pytest.fixture
+def running_with():
+    """Returns a function: ids of the processes whose command line holds a word."""
+    return _running_with
