@@ -140,7 +140,7 @@ def failure(distances: Distances, ladder: Ladder, *, half: bool = False) -> str 
 def _rho_failure(distances: Distances) -> str | None:
     ratio = rho(distances)
     if ratio is None:
-        limit = max(DEGENERATE_RTOL * distances.scale, DEGENERATE_ERROR * RHO_LIMIT)
+        limit = max(DEGENERATE_RTOL * distances.scale, RHO_LIMIT * distances.reference)
         if distances.candidate <= limit:
             return None
         return f"error {distances.candidate:.3g} against float64 is above {limit:.3g}"

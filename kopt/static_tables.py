@@ -26,8 +26,7 @@ FORBIDDEN_PATHS: dict[str, tuple[str, ...]] = {
         "traceback.walk_stack",
     ),
     "gc": ("gc.get_objects", "gc.get_referrers", "gc.get_referents"),
-    "process": ("os._exit", "os.abort", "os.kill", "os.killpg", "os.fork", "os.ptrace"),
-    "memory": ("ctypes.pythonapi",),
+    "memory": ("ctypes.pythonapi", "os.ptrace"),
     "network": (
         "torch.hub.load",
         "torch.hub.load_state_dict_from_url",
@@ -91,7 +90,6 @@ DANGEROUS_TEXT: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 DANGEROUS_C: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("memory", re.compile(r"\bmprotect\s*\(|\bRTLD_NEXT\b|\bdl_iterate_phdr\s*\(")),
-    ("process", re.compile(r"\b(?:fork|vfork|_exit|_Exit|quick_exit)\s*\(\s*\w*\s*\)\s*;")),
     ("network", re.compile(r"\bsocket\s*\(\s*(?:AF|PF)_")),
     ("frames", re.compile(r"\bPyEval_GetFrame\b|\bPyThreadState_GetFrame\b|\bPyFrame_\w+")),
     ("gc", re.compile(r"\bPyGC_\w+|\bPyUnstable_GC_\w+")),
@@ -113,6 +111,8 @@ NOTES: tuple[tuple[str, tuple[str, ...]], ...] = (
         "seeds",
         ("torch.manual_seed", "torch.cuda.manual_seed", "torch.set_rng_state", "random.seed"),
     ),
+    # Whoever dies is judged by it (a crash); whoever forks is killed with what it forked.
+    ("process", ("os._exit", "os.abort", "os.kill", "os.killpg", "os.fork")),
     ("settings", ("torch.set_float32_matmul_precision", "torch.set_default_dtype")),
     ("inspect", ("inspect.getsource", "os.environ", "os.getenv")),
     ("exec", ("exec", "eval", "builtins.exec", "builtins.eval")),

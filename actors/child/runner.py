@@ -76,6 +76,8 @@ class Runner:
 
     def _answer(self, command: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         operation = command["op"]
+        if operation in ("call", "time") and self._device is not None:
+            self._pin()  # a candidate may have moved the flags of the ladder
         method = getattr(self, f"do_{operation}")
         fields = {name: value for name, value in command.items() if name != "op"}
         with torch.no_grad():
@@ -88,12 +90,16 @@ class Runner:
     def do_open(self) -> dict[str, Any]:
         """Make the device's context."""
         self._device = open_device(self._settings["device"])
+        self._pin()
+        return {"sandbox": self._sandbox}
+
+    def _pin(self) -> None:
+        assert self._device is not None
         self._device.set_up(
             num_threads=self._settings["num_threads"],
             matmul_tf32=self._settings["matmul_tf32"],
             cudnn_tf32=self._settings["cudnn_tf32"],
         )
-        return {"sandbox": self._sandbox}
 
     def do_map(
         self, *, fds: list[int], numbers: list[int], specs: list[Any], sealed: list[bool]

@@ -40,7 +40,10 @@ def numbers_for_literals(
 
 
 def _replace_readers(
-    module: fx.GraphModule, literal: fx.Node, number: Any, mode: FakeTensorMode  # noqa: ANN401
+    module: fx.GraphModule,
+    literal: fx.Node,
+    number: Any,
+    mode: FakeTensorMode,  # noqa: ANN401
 ) -> None:
     for reader in list(literal.users):
         if reader.target in _COPIES:

@@ -166,5 +166,8 @@ def _header(applied: Sequence[str], kernels: Sequence[FusedKernel], mode: Module
         lines += ["", "Rules applied:"]
         lines += [f"* {name}: {RULES.create(name).summary}" for name in rules]
     if kernels:
-        lines += ["", f"Generated kernels: {', '.join(dict.fromkeys(kernel.name for kernel in kernels))}."]
+        lines += [
+            "",
+            f"Generated kernels: {', '.join(dict.fromkeys(kernel.name for kernel in kernels))}.",
+        ]
     return "\n".join(lines)

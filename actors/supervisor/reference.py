@@ -6,9 +6,8 @@ from typing import Any
 
 from kopt.actors.child.memory import SharedTensor, spec_from_json
 from kopt.actors.supervisor.child import Child, ChildFailed
-from kopt.actors.supervisor.inputs import JudgedSet, checksum, private, renumber
+from kopt.actors.supervisor.inputs import JudgedSet, private, renumber
 from kopt.actors.supervisor.settings import Bench
-from kopt.actors.verify.families import FamilyPlan, make_family
 from kopt.actors.verify.weights import StateEntry, randomise_parameters
 from kopt.errors import ProblemError
 from kopt.identity import derived_seed
@@ -31,14 +30,9 @@ class Reference:
         self.problem = problem
         self.limit_s = bench.config.timeouts.reference_s
         self.init_seed = derived_seed(secret, problem.problem_id, "init") % (1 << 31)
+        self._bench = bench
         try:
-            self.child = bench.child(problem)
-            self.child.ask(
-                "import", timeout_s=self.limit_s, source=problem.source, name="reference"
-            )
-            made = self.child.ask(
-                "construct_reference", timeout_s=self.limit_s, seed=self.init_seed
-            )
+            self.child, made = self._load()
             self.arguments = made["arguments"]
             self.argument_tensors = [
                 each.seal() for each in self.child.fetch(made, timeout_s=self.limit_s)
@@ -46,7 +40,25 @@ class Reference:
             self.entries, self._parameters = self._describe_state()
         except (ChildFailed, MemoryError) as error:
             raise self.fault(error) from None
-        self._numbers: dict[int, int] = {}
+
+    def restart(self, state: State, sets: list[JudgedSet]) -> None:
+        """Begin again in a new child: the old one's device context is spoilt, or it died.
+
+        Args:
+            state: the weights to load.
+            sets: input sets to bind, under their positions.
+
+        Raises:
+            ProblemError: it does not come up again.
+        """
+        self.child.end()
+        try:
+            self.child, _ = self._load()
+            load_state(self.child, state, timeout_s=self.limit_s)
+            for number, judged in enumerate(sets):
+                bind(self.child, judged, number=number, timeout_s=self.limit_s)
+        except ChildFailed as error:
+            raise self.fault(error) from None
 
     def fault(self, error: ChildFailed | MemoryError) -> ProblemError:
         """Return what a failure in the reference's child says of the problem."""
@@ -138,6 +150,18 @@ class Reference:
         """End the child."""
         self.child.end()
 
+    def _load(self) -> tuple[Child, dict[str, Any]]:
+        child = self._bench.child(self.problem)
+        try:
+            child.ask(
+                "import", timeout_s=self.limit_s, source=self.problem.source, name="reference"
+            )
+            made = child.ask("construct_reference", timeout_s=self.limit_s, seed=self.init_seed)
+        except BaseException:
+            child.end()
+            raise
+        return child, made
+
     def _private(self, answer: dict[str, Any]) -> object:
         fetched = self.child.fetch(answer, timeout_s=self.limit_s)
         (tree,) = answer["trees"]
@@ -203,32 +227,3 @@ def bind(child: Child, judged: JudgedSet, *, number: int, timeout_s: float) -> N
     """
     numbers = child.share(judged.tensors)
     child.ask("bind", timeout_s=timeout_s, number=number, tree=renumber(judged.tree, numbers))
-
-
-def draw_family(
-    tree: Any,  # noqa: ANN401
-    base: list[SharedTensor],
-    *,
-    plan: FamilyPlan,
-    family: Any,  # noqa: ANN401
-    trial: int,
-    state: int,
-    seed: int,
-) -> JudgedSet:
-    """Return one input set of a family, drawn from what get_inputs() gave.
-
-    Raises:
-        MemoryError: it does not fit.
-    """
-    judged = JudgedSet(
-        name=f"{family}#{trial}",
-        state=state,
-        seed=derived_seed(seed, "call") % (1 << 31),
-        tree=tree,
-        tensors=[SharedTensor(each.spec) for each in base],
-        checksum=0,
-    )
-    drawn = JudgedSet(name="base", state=0, seed=0, tree=tree, tensors=base, checksum=0)
-    make_family(drawn.arguments(), plan=plan, name=family, seed=seed, into=judged.arguments())
-    judged.checksum = checksum([each.seal().tensor for each in judged.tensors])
-    return judged

@@ -12,19 +12,14 @@ import torch
 
 from kopt.actors.supervisor.baselines import Baselines
 from kopt.actors.supervisor.child import ChildFailed
+from kopt.actors.supervisor.draws import draw_sets
 from kopt.actors.supervisor.inputs import JudgedSet
-from kopt.actors.supervisor.reference import Reference, State, draw_family
+from kopt.actors.supervisor.reference import Reference, State
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.verify.compare import constant_output, flatten
-from kopt.actors.verify.families import finite, plan_families
-from kopt.errors import ProblemError
 from kopt.evaluation import Check
 from kopt.identity import derived_seed
 from kopt.problem import Problem
-from kopt.verdict import last_line
-
-LARGE_BYTES = 256 << 20
-"""Input sets above this are drawn for the first trial only: memory and time, not rigour, end."""
 
 
 @dataclass(slots=True)
@@ -86,7 +81,8 @@ def open_session(bench: Bench, problem: Problem) -> Session:
     reference = Reference(bench, problem, secret=secret)
     try:
         states = reference.states(seed=derived_seed(secret, "weights"))
-        sets, checks = _draw_sets(bench, reference, states, secret=secret)
+        drawn = draw_sets(bench, reference, states, secret=secret)
+        states, sets, checks = drawn.states, drawn.sets, drawn.checks
         degenerate = _is_degenerate(sets) or bool(problem.degenerate)
         session = Session(
             problem, reference, states, sets, Baselines(bench, problem), checks, degenerate
@@ -98,80 +94,12 @@ def open_session(bench: Bench, problem: Problem) -> Session:
     return session
 
 
-def _draw_sets(
-    bench: Bench, reference: Reference, states: list[State], *, secret: int
-) -> tuple[list[JudgedSet], list[Check]]:
-    sets: list[JudgedSet] = []
-    checks: list[Check] = []
-    last = len(states) - 1
-    for trial in range(bench.config.trials):
-        tree, base = reference.draw(seed=derived_seed(secret, "inputs", trial) % (1 << 31))
-        num_bytes = sum(each.spec.num_bytes for each in base)
-        if trial and num_bytes > LARGE_BYTES:
-            checks.append(Check(name="trials", passed=True, detail="large inputs: one trial"))
-            break
-        drawn = JudgedSet(name="base", state=0, seed=0, tree=tree, tensors=base, checksum=0)
-        plan = plan_families(drawn.arguments())
-        if trial == 0:
-            checks += [Check(name="inputs", passed=True, detail=note) for note in plan.notes]
-        # The weights as constructed see the problem's own inputs once; all else is judged with
-        # the randomised ones, where no default hides a missing operation.
-        wanted = [(family, last) for family in plan.names]
-        if trial == 0 and last:
-            wanted.insert(0, ("own", 0))
-        loaded = None
-        for family, state in wanted:
-            if state != loaded:
-                reference.load(states[state])
-                loaded = state
-            try:
-                judged = draw_family(
-                    tree,
-                    base,
-                    plan=plan,
-                    family=family,
-                    trial=trial,
-                    state=state,
-                    seed=derived_seed(secret, family, trial, state),
-                )
-                reference.run(judged, number=len(sets))
-            except (ChildFailed, MemoryError) as error:
-                if family == "own" or (isinstance(error, ChildFailed) and error.how != "raised"):
-                    raise reference.fault(error) from None
-                checks.append(_left_out(family, f"the reference raises: {last_line(str(error))}"))
-                continue
-            if not finite(_floats(judged)):
-                if family == "own":
-                    raise ProblemError(
-                        reference.problem.name,
-                        "the reference's output is not finite on its own inputs",
-                    )
-                checks.append(_left_out(family, "the reference is not finite on it"))
-                judged.close()
-                continue
-            sets.append(judged)
-        for each in base:
-            each.close()
-    return sets, checks
-
-
-def _left_out(family: str, why: str) -> Check:
-    return Check(name=f"family:{family}", passed=True, detail=f"left out: {why}")
-
-
-def _floats(judged: JudgedSet) -> list[torch.Tensor]:
-    return [
-        leaf
-        for outputs in (judged.outputs, judged.outputs64)
-        for _, leaf in flatten(outputs)
-        if isinstance(leaf, torch.Tensor)
-    ]
-
-
 def _is_degenerate(sets: list[JudgedSet]) -> bool:
+    last = sets[-1].state  # under other weights, another output says nothing about the input
     first = [
         leaf
         for judged in sets
+        if judged.state == last
         for _, leaf in flatten(judged.outputs64)[:1]
         if isinstance(leaf, torch.Tensor)
     ]

@@ -118,5 +118,3 @@ def _single_channel_groups(node: fx.Node) -> bool | None:
 
 def _target(node: fx.Node) -> Any:  # noqa: ANN401 -- an ATen overload
     return node.target
-
-

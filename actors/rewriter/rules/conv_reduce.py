@@ -169,9 +169,7 @@ def _matrix_of_transposed(
     """Return the weights of a transposed convolution as (out, in / groups · taps)."""
     inputs, outputs = shape(conv.weight)[:2]
     each = inputs // conv.groups
-    split = make(
-        aten.reshape.default, conv.weight, [conv.groups, each, outputs, *conv.kernel]
-    )
+    split = make(aten.reshape.default, conv.weight, [conv.groups, each, outputs, *conv.kernel])
     moved = make(aten.permute.default, split, [0, 2, 1, *(d + 1 for d in order)])
     return make(aten.reshape.default, moved, [conv.groups * outputs, each * taps])
 

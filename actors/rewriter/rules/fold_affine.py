@@ -144,7 +144,11 @@ def _as_vector(make: Builder, value: Operand, product: fx.Node) -> Operand:
 
 
 def _scale_weight(
-    make: Builder, target: Any, weight: fx.Node, factor: Operand, product: fx.Node  # noqa: ANN401
+    make: Builder,
+    target: Any,
+    weight: fx.Node,
+    factor: Operand,
+    product: fx.Node,  # noqa: ANN401
 ) -> fx.Node | None:
     vector = _as_vector(make, factor, product)
     if not is_number(vector) and isinstance(vector, fx.Node) and shape(vector):
@@ -160,4 +164,6 @@ def _scale_weight(
 def _with(make: Builder, product: fx.Node, *, weight: Any, bias: Any) -> fx.Node:  # noqa: ANN401
     x, rest = product.args[0], product.args[3:]
     target: Any = product.target
-    return make(target, x, weight, bias, *rest, **{k: v for k, v in product.kwargs.items() if k != "bias"})
+    return make(
+        target, x, weight, bias, *rest, **{k: v for k, v in product.kwargs.items() if k != "bias"}
+    )

@@ -47,9 +47,7 @@ def pick_before_linear(make: Builder, node: fx.Node) -> fx.Node | None:
     if node.target is aten.select.int:
         return None
     rows = _pick(make, node, weight, 0)
-    return make(
-        aten.linear.default, x, rows, None if bias is None else _pick(make, node, bias, 0)
-    )
+    return make(aten.linear.default, x, rows, None if bias is None else _pick(make, node, bias, 0))
 
 
 @rule(*PICKS)

@@ -27,11 +27,11 @@ def at(candidate: float, reference: float = 1e-6, scale: float = 1.0, excess: fl
         ("tf32", at(5.1e-3), False),
         ("tf32", at(0.9, scale=1_000.0), True),
         ("tf32", at(1.1, scale=1_000.0), False),
-        # the degenerate case: the reference is exact, 1e-4 of the scale decides, at least 1e-7
+        # the degenerate case: 1e-4 of the scale decides, or 10 times a tiny error of the reference
         ("strict", at(0.9e-4, reference=0.0), True),
         ("strict", at(1.1e-4, reference=0.0), False),
-        ("strict", at(0.9e-7, reference=0.0, scale=1e-5), True),
-        ("strict", at(1.1e-7, reference=0.0, scale=1e-5), False),
+        ("strict", at(0.9e-9, reference=0.0, scale=1e-5), True),
+        ("strict", at(1.1e-9, reference=0.0, scale=1e-5), False),
         # allclose against the reference where ρ is not required
         ("loose", at(1.0, excess=1e-2), True),
         ("loose", at(1.0, excess=1.1e-2), False),
