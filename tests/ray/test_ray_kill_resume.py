@@ -1,0 +1,145 @@
+"""A driver killed at any moment: the run goes on, nothing is judged twice, nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kopt.data.fold import fold
+from kopt.data.journal import read_events
+from kopt.driver.replay import replay
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+PROBLEM = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.linear = nn.Linear(width, width)
+
+    def forward(self, x):
+        return torch.softmax(self.linear(x) * 2.0 + x, dim=1).sum(dim=1) + self.linear(x).sum(dim=1)
+
+
+def get_inputs():
+    return [torch.randn(64, 256)]
+
+
+def get_init_inputs():
+    return [256]
+"""
+DEADLINE_S = 180.0
+KILLS = 2
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "kopt", *words]
+
+
+def run_words(problem: Path, out: Path, name: str) -> list[str]:
+    return command(
+        "run",
+        f"problem={problem}",
+        "search=best_of_n",
+        "search.iterations=4",
+        "deterministic=true",
+        "evaluate.compile=false",
+        f"out={out}",
+        f"name={name}",
+    )
+
+
+def num_events(run: Path) -> int:
+    return sum(1 for _ in read_events(run)) if (run / "journal").is_dir() else 0
+
+
+def kill_after(words: list[str], run: Path, *, events: int) -> bool:
+    """Start a driver and SIGKILL it once the journal holds that many events; False if it ended."""
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    give_up_s = time.monotonic() + DEADLINE_S
+    while process.poll() is None and time.monotonic() < give_up_s:
+        if num_events(run) >= events:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            return True
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    return False
+
+
+def judged(run: Path) -> Counter[str]:
+    """Candidates by how often they were really judged."""
+    return Counter(
+        record.body.candidate
+        for record in read_events(run)
+        if record.body.kind == "verdict" and not record.body.cached
+    )
+
+
+def made(run: Path) -> set[str]:
+    return {r.body.candidate for r in read_events(run) if r.body.kind == "candidate_made"}
+
+
+def test_a_killed_run_is_resumed_to_what_it_would_have_been(tmp_path: Path) -> None:
+    problem = tmp_path / "sums.py"
+    problem.write_text(PROBLEM)
+    whole = subprocess.run(
+        run_words(problem, tmp_path, "whole"), capture_output=True, text=True, check=False
+    )
+    assert whole.returncode == 0, whole.stderr
+    events = num_events(tmp_path / "whole")
+
+    rng = random.Random(0)
+    run = tmp_path / "killed"
+    words, before = run_words(problem, tmp_path, "killed"), []
+    for _ in range(KILLS):
+        target = rng.randrange(len(before) + 1, events)
+        if not kill_after(words, run, events=target):
+            break
+        after = list(read_events(run))
+        assert after[: len(before)] == before, "what was journalled is still there"
+        before, words = after, command("resume", str(run))
+    assert before, "no driver was killed"
+
+    done = subprocess.run(command("resume", str(run)), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert list(read_events(run))[: len(before)] == before
+    assert made(run) == made(tmp_path / "whole")
+    assert set(judged(run).values()) == {1}, "nothing journalled is judged again"
+    state = fold(read_events(run))
+    assert state.ended is not None
+    assert replay(state)
+    assert list((run / "best").glob("*/rank1.py"))
+
+
+def test_a_second_driver_on_one_run_is_refused(tmp_path: Path) -> None:
+    problem = tmp_path / "sums.py"
+    problem.write_text(PROBLEM)
+    run = tmp_path / "busy"
+    first = subprocess.Popen(
+        run_words(problem, tmp_path, "busy"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    give_up_s = time.monotonic() + DEADLINE_S
+    while num_events(run) < 1 and time.monotonic() < give_up_s:
+        time.sleep(0.05)
+    second = subprocess.run(
+        command("resume", str(run)), capture_output=True, text=True, check=False
+    )
+    first.send_signal(signal.SIGINT)
+    assert first.wait(timeout=DEADLINE_S) in (0, 130)
+    assert second.returncode == 2
+    assert "another driver" in second.stderr or "pid" in second.stderr
+    assert "Traceback" not in second.stderr
