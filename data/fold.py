@@ -21,12 +21,13 @@ from kopt.events import (
     PromptSent,
     RunEnded,
     SearchEnded,
+    SearchExtended,
     SearchStarted,
     Told,
     VerdictReached,
 )
 
-Operation = ExpansionAsked | Told | ExpansionCancelled
+Operation = SearchExtended | ExpansionAsked | Told | ExpansionCancelled
 """What a tree went through."""
 
 
@@ -126,6 +127,9 @@ def apply(state: RunState, record: Record) -> None:
     search.last_ns = record.time_ns
     if isinstance(body, SearchEnded):
         search.ended = body
+    elif isinstance(body, SearchExtended):
+        search.ended = None
+        search.operations.append(body)
     elif isinstance(body, ExpansionAsked):
         if body.expansion in search.expansions:
             raise _contradiction(record, f"expansion {body.expansion} was asked before")

@@ -51,7 +51,7 @@ JOURNAL_SCHEMA = pa.schema(
         _field("arm", pa.string(), kinds="search_started"),
         _field("seed", pa.int64(), kinds="search_started expansion_asked"),
         _field("policy", pa.string(), kinds="search_started"),
-        _field("policy_config", pa.string(), kinds="search_started", json=True),
+        _field("policy_config", pa.string(), kinds="search_started search_extended", json=True),
         _field(
             "expansion",
             pa.int64(),

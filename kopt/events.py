@@ -28,6 +28,14 @@ class SearchStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SearchExtended:
+    """A search goes on with another budget: its tree is restored under this config."""
+
+    kind: ClassVar[str] = "search_extended"
+    policy_config: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExpansionAsked:
     """The tree asked for candidates."""
 
@@ -147,6 +155,7 @@ class RunEnded:
 
 EventBody = (
     SearchStarted
+    | SearchExtended
     | ExpansionAsked
     | PromptSent
     | AnswerReceived
@@ -162,6 +171,7 @@ EVENT_TYPES: dict[str, type[EventBody]] = {
     body.kind: body
     for body in (
         SearchStarted,
+        SearchExtended,
         ExpansionAsked,
         PromptSent,
         AnswerReceived,

@@ -80,7 +80,12 @@ def spec_from_json(value: object) -> TensorSpec:
 
 
 class SharedTensor:
-    """A dense tensor in anonymous shared memory; whoever has its descriptor can map it."""
+    """A dense tensor in anonymous shared memory; whoever has its descriptor can map it.
+
+    Its descriptor goes with the object, so that an evaluation that ends early holds no memory.
+    """
+
+    fd = -1
 
     def __init__(self, spec: TensorSpec) -> None:
         """Make one, filled with zeros.
@@ -93,7 +98,7 @@ class SharedTensor:
         try:
             os.posix_fallocate(self.fd, 0, max(spec.num_bytes, 1))
         except OSError as error:
-            os.close(self.fd)
+            self.close()
             raise MemoryError(
                 f"{spec.num_bytes} bytes of shared memory: {error.strerror}"
             ) from error
@@ -108,11 +113,14 @@ class SharedTensor:
         return self
 
     def close(self) -> None:
-        """Give the memory back once nobody maps it."""
+        """Give the memory back once nobody maps it; a second time does nothing."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
-        del self.tensor
+        self.__dict__.pop("tensor", None)
+
+    def __del__(self) -> None:
+        self.close()
 
 
 def map_tensor(fd: int, spec: TensorSpec, *, writable: bool) -> torch.Tensor:

@@ -133,13 +133,12 @@ def make_tasks(
                 policy=config.search.kind,
                 policy_config=policy_config,
             )
-            tree = create_search(config.search, rule=config.reward.rule(), seed=seed)
             known = earlier.searches.get(spec.name)
-            tasks.append(
-                SearchTask(spec=spec, tree=tree)
-                if known is None
-                else resumed_task(spec, tree, known)
-            )
+            if known is not None:
+                tasks.append(resumed_task(spec, known))
+                continue
+            tree = create_search(config.search, rule=config.reward.rule(), seed=seed)
+            tasks.append(SearchTask(spec=spec, tree=tree))
     return tasks
 
 

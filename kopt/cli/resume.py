@@ -16,8 +16,8 @@ from kopt.data.rundir import RunDir
 from kopt.errors import ConfigError
 from kopt.problem import Problem
 
-CHANGEABLE = ("cluster", "limits", "max_in_flight", "keep_best")
-"""What a resumed run may change: nothing of it decides what the trees become."""
+CHANGEABLE = ("cluster", "limits", "max_in_flight", "keep_best", "search.iterations")
+"""What a resumed run may change: how far the trees grow, not what they become."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -95,7 +95,11 @@ def _apply(plain: dict[str, Any], text: str) -> None:
     with hydra_errors():
         override = OverridesParser.create().parse_override(text)
     path = override.key_or_group.split(".")
-    if path[0] not in CHANGEABLE or override.is_delete() or override.is_sweep_override():
+    if (
+        not {path[0], ".".join(path)} & set(CHANGEABLE)
+        or override.is_delete()
+        or override.is_sweep_override()
+    ):
         raise ConfigError(
             f"override {text!r}: a resumed run may change {', '.join(CHANGEABLE)} only; "
             "for anything else start a new run"

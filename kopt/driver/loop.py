@@ -112,6 +112,8 @@ class Driver:
 
     def _continue_unfinished(self) -> None:
         for task in self._tasks:
+            if task.extension is not None:
+                self._sink.append(task.spec.name, task.extension)
             for unfinished in task.unfinished:
                 self._launch(task, unfinished.expansion, unfinished)
 

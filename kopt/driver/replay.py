@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -11,7 +12,7 @@ from kopt.driver.loop import asked_event, asked_expansion
 from kopt.driver.task import SearchSpec, SearchTask, Unfinished
 from kopt.errors import StoreError
 from kopt.evaluation import from_json
-from kopt.events import ExpansionAsked, ExpansionCancelled, Told
+from kopt.events import ExpansionAsked, ExpansionCancelled, SearchExtended, Told
 from kopt.problem import Problem
 from kopt.reward import RewardRule
 from kopt.search.base import Search
@@ -40,29 +41,34 @@ def replay(state: RunState) -> list[Replayed]:
     """
     replayed = []
     for name, search in state.searches.items():
-        tree = tree_of(search)
-        apply_operations(tree, search, name=name)
+        tree = apply_operations(tree_of(search), search, name=name)
         ended = search.ended.reason if search.ended else None
         replayed.append(Replayed(name=name, tree=tree, ended=ended))
     return replayed
 
 
-def tree_of(search: SearchState) -> Search:
+def tree_of(search: SearchState, policy_config: dict[str, Any] | None = None) -> Search:
     """Return a new tree of the policy, reward rule and seed that the journal names.
+
+    Args:
+        search: as journalled.
+        policy_config: a later config than the one it was started with; None for that one.
 
     Raises:
         ConfigError: the policy is not known here (a plug-in that is not installed).
     """
-    started = search.started
+    config = policy_config or search.started.policy_config
     return create_search(
-        _SEARCH_CONFIG.validate_python(started.policy_config["search"]),
-        rule=RewardRule(**started.policy_config["reward"]),
-        seed=started.seed,
+        _SEARCH_CONFIG.validate_python(config["search"]),
+        rule=RewardRule(**config["reward"]),
+        seed=search.started.seed,
     )
 
 
-def apply_operations(tree: Search, search: SearchState, *, name: str) -> None:
-    """Take a new tree through everything the journalled one went through.
+def apply_operations(tree: Search, search: SearchState, *, name: str) -> Search:
+    """Take a new tree through everything the journalled one went through, and return the last.
+
+    An extension goes on with a tree of the new config, restored from the old one's snapshot.
 
     Raises:
         StoreError: as `replay`.
@@ -85,30 +91,44 @@ def apply_operations(tree: Search, search: SearchState, *, name: str) -> None:
                     raise _divergence(name, step, f"expected {operation}, found {told}")
             case ExpansionCancelled():
                 tree.cancel(operation.expansion, exhausted=operation.exhausted)
+            case SearchExtended():
+                tree = restored(tree, search, operation.policy_config)
+    return tree
 
 
-def resumed_task(
-    spec: SearchSpec, tree: Search, search: SearchState, *, reopen: bool = False
-) -> SearchTask:
-    """Return the task that goes on with a search of an interrupted run.
+def restored(tree: Search, search: SearchState, policy_config: dict[str, Any]) -> Search:
+    """Return a tree of another config (a larger budget) that goes on where this one stands."""
+    successor = tree_of(search, policy_config)
+    successor.restore(tree.snapshot())
+    return successor
+
+
+def resumed_task(spec: SearchSpec, search: SearchState) -> SearchTask:
+    """Return the task that goes on with a search of an earlier run.
+
+    Where the spec's config differs from the journal's last one, the search is extended: it goes on
+    under the new config, ended or not.
 
     Args:
-        spec: of the search.
-        tree: new, of the same policy and seed; it is taken through the journal.
+        spec: of the search, as it is to go on.
         search: what the journal knows.
-        reopen: go on although the search ended (its budget was raised).
 
     Raises:
         StoreError: as `replay`.
     """
-    apply_operations(tree, search, name=spec.name)
-    ended = search.ended is not None and not reopen
+    tree = apply_operations(tree_of(search), search, name=spec.name)
+    extension = None
+    if spec.policy_config != _last_config(search):
+        extension = SearchExtended(policy_config=spec.policy_config)
+        tree = restored(tree, search, spec.policy_config)
+    ended = search.ended is not None and extension is None
     task = SearchTask(
         spec=spec,
         tree=tree,
         started=True,
         ended=ended,
         failed=search.ended.failed if ended and search.ended is not None else False,
+        extension=extension,
         unfinished=() if ended else tuple(_unfinished(search)),
     )
     if not ended:
@@ -116,6 +136,15 @@ def resumed_task(
             for index in expansion.told:
                 task.remember(expansion.candidates[index], from_json(expansion.verdicts[index]))
     return task
+
+
+def _last_config(search: SearchState) -> dict[str, Any]:
+    configs = [
+        operation.policy_config
+        for operation in search.operations
+        if isinstance(operation, SearchExtended)
+    ]
+    return configs[-1] if configs else search.started.policy_config
 
 
 def spec_of(search: SearchState, problem: Problem) -> SearchSpec:

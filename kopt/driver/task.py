@@ -7,7 +7,7 @@ from typing import Any
 
 from kopt.candidate import Candidate, Language
 from kopt.evaluation import Evaluation
-from kopt.events import CandidateMade, SearchStarted
+from kopt.events import CandidateMade, SearchExtended, SearchStarted
 from kopt.expansion import Expansion
 from kopt.ports import Attempt, EventSink
 from kopt.problem import Problem
@@ -67,6 +67,8 @@ class SearchTask:
     started: bool = False
     """Whether `search_started` is journalled."""
     ended: bool = False
+    extension: SearchExtended | None = None
+    """Journalled before anything else: the tree goes on under another config."""
     stop_reason: str | None = None
     """Set when nothing more is asked; the search ends once nothing is pending."""
     failed: bool = False

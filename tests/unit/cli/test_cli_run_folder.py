@@ -146,7 +146,7 @@ def test_a_resumed_run_has_its_own_config_and_problems(run: RunDir, config: RunC
     assert [problem.name for problem in kept_problems(run, config)] == list(config.problem)
 
 
-@pytest.mark.parametrize("override", ["search.iterations=9", "seed=3", "problem=builtin/softmax"])
+@pytest.mark.parametrize("override", ["search.candidates=9", "seed=3", "problem=builtin/softmax"])
 def test_a_resumed_run_may_not_become_another(run: RunDir, override: str):
     with pytest.raises(ConfigError, match="start a new run"):
         resumed_config(run, [override])

@@ -30,6 +30,7 @@ EVAL = {
 ENVELOPE = {"schema", "seq", "time_ns", "run", "search", "kind"}
 EVENTS = {
     "search_started": {"problem", "arm", "seed", "policy"},
+    "search_extended": {"policy_config"},
     "expansion_asked": {"expansion", "parent", "mode", "n"},
     "prompt_sent": {"expansion", "messages", "sampling", "tokens"},
     "answer_received": {

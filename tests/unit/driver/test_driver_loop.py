@@ -226,7 +226,7 @@ def test_a_run_cut_anywhere_goes_on_with_nothing_lost_and_nothing_judged_twice(
         known = earlier.searches.get("set/one/arm/0")
         task = fresh_task(config)
         if known is not None:
-            task = resumed_task(task.spec, task.tree, known)
+            task = resumed_task(task.spec, known)
         judged = {
             event.candidate: from_json(event.eval)
             for event in sink.bodies("verdict")
@@ -290,7 +290,24 @@ def test_cancelling_the_driver_leaves_a_run_that_goes_on() -> None:
         asyncio.run(stop_after_a_while())
     known = fold(sink.records).searches["set/one/arm/0"]
     task = fresh_task(MCTS)
-    drive([resumed_task(task.spec, task.tree, known)], sink)
+    drive([resumed_task(task.spec, known)], sink)
     state = fold(sink.records)
     assert_each_slot_is_told_or_cancelled_once(state)
     assert sum(len(e.told) for e in state.searches["set/one/arm/0"].expansions.values()) == 20
+
+
+@pytest.mark.parametrize("kind", [MctsConfig, BestOfNConfig], ids=["mcts", "best_of_n"])
+def test_a_run_that_ended_goes_on_under_a_larger_budget_and_replays(
+    kind: type[MctsConfig] | type[BestOfNConfig],
+) -> None:
+    sink = MemorySink()
+    drive([fresh_task(kind(iterations=5, candidates=2))], sink)
+    for iterations, told in ((8, 16), (11, 22)):
+        known = fold(sink.records).searches["set/one/arm/0"]
+        larger = spec(kind(iterations=iterations, candidates=2))
+        drive([resumed_task(larger, known)], sink)
+        state = fold(sink.records)
+        (search,) = state.searches.values()
+        assert sum(len(expansion.told) for expansion in search.expansions.values()) == told
+        assert search.ended is not None
+        replay(state)
