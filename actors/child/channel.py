@@ -78,9 +78,12 @@ class Channel:
             (length,) = _HEADER.unpack(self._read(_HEADER.size, deadline_s, fds))
             if self._max_bytes is not None and length > self._max_bytes:
                 raise ChannelGarbled(f"a message of {length} bytes; at most {self._max_bytes}")
-            message = json.loads(self._read(length, deadline_s, fds))
-        except ValueError as error:
-            raise ChannelGarbled(f"not JSON: {error}") from error
+            payload = self._read(length, deadline_s, fds)
+            message = json.loads(payload)
+            if self._max_bytes is not None and b"\\ud" in payload.lower():
+                json.dumps(message, ensure_ascii=False).encode()  # half a surrogate pair is no text
+        except (ValueError, RecursionError) as error:
+            raise ChannelGarbled(f"not JSON: {str(error)[:200]}") from error
         if not isinstance(message, dict):
             raise ChannelGarbled(f"expected an object, found {type(message).__name__}")
         return message, fds

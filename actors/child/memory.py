@@ -35,6 +35,10 @@ DTYPES: dict[str, torch.dtype] = {
 }
 
 
+MAX_ELEMENTS = 1 << 48
+"""More than any machine has room for; torch counts no further than 2**63."""
+MAX_DIMENSIONS = 64
+
 _F_SEAL_FUTURE_WRITE = 0x0010  # not in the fcntl module
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | _F_SEAL_FUTURE_WRITE
 
@@ -72,9 +76,14 @@ def spec_from_json(value: object) -> TensorSpec:
     Raises:
         ValueError: it is none.
     """
-    if isinstance(value, list) and len(value) == 2 and value[1] in DTYPES:
+    if isinstance(value, list) and len(value) == 2 and str(value[1]) in DTYPES:
         shape = value[0]
-        if isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape):
+        if (
+            isinstance(shape, list)
+            and len(shape) <= MAX_DIMENSIONS
+            and all(type(n) is int and 0 <= n <= MAX_ELEMENTS for n in shape)
+            and math.prod(max(n, 1) for n in shape) <= MAX_ELEMENTS
+        ):
             return TensorSpec(tuple(shape), str(value[1]))
     raise ValueError(f"not a tensor spec: {str(value)[:100]}")
 

@@ -383,4 +383,5 @@ def _is_dense(tensor: torch.Tensor) -> bool:
 
 def _words(error: BaseException) -> str:
     """The end of a traceback: what an author needs, bounded."""
-    return "".join(traceback.format_exception(error))[-LOG_CHARACTERS:]
+    words = "".join(traceback.format_exception(error))[-LOG_CHARACTERS:]
+    return words.encode(errors="replace").decode()

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from kopt.actors.child.channel import Channel, ChannelClosed
-from kopt.actors.child.sandbox import adopt_orphans, confine, die_with_parent
+from kopt.actors.child.sandbox import adopt_orphans, confine
 
 KILL_S = 5.0
 """Seconds to wait for a killed process to be gone."""
@@ -41,6 +41,7 @@ class Zygote:
             try:
                 order, fds = self._channel.receive()
             except ChannelClosed:
+                self._end_all()
                 return
             if order["op"] == "spawn":
                 self._channel.send({"pid": self._spawn(order, fds)})
@@ -94,6 +95,12 @@ class Zygote:
         self._sweep()
         return status
 
+    def _end_all(self) -> None:
+        """Kill every child with what it started: the supervisor closed, or was killed."""
+        for pid in list(self._children):
+            self._end(pid)
+        self._sweep()
+
     def _sweep(self) -> None:
         """Kill what became ours without having been forked by us."""
         deadline_s = time.monotonic() + KILL_S
@@ -146,8 +153,11 @@ def _children_of(parent: int) -> list[int]:
 
 
 def main() -> None:
-    """Import what every child needs, then serve."""
-    die_with_parent()
+    """Import what every child needs, then serve.
+
+    A supervisor that dies is noticed by the end of its channel. A signal at its death would end
+    this process before it could end what its children left behind.
+    """
     adopt_orphans()
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     import torch

@@ -118,7 +118,7 @@ def _exported(reference: Reference) -> ExportedProgram:
                 return torch.export.export(reference.model, reference.arguments, strict=False)
             with reference.fake:
                 return torch.export.export(reference.model, reference.arguments, strict=False)
-    except Exception as error:  # noqa: BLE001 -- whatever the model's own code raises
+    except Exception as error:
         raise NotRewritable(f"torch.export failed: {first_line(error)}") from error
 
 
@@ -128,7 +128,7 @@ def _decomposed(program: ExportedProgram) -> ExportedProgram:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
             program = program.run_decompositions({})
-    except Exception as error:  # noqa: BLE001 -- torch's own failures have no common class
+    except Exception as error:
         raise NotRewritable(f"no functional form: {first_line(error)}") from error
     for spec in program.graph_signature.output_specs:
         if spec.kind is not OutputKind.USER_OUTPUT:

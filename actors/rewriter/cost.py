@@ -92,7 +92,7 @@ def _flops(node: fx.Node, rates: Rates) -> tuple[float, float]:
         return 0.0, rates.matmul_flops
     size = tensor(node).numel()
     if node.target is aten.linear.default:
-        return 2.0 * size * shape(_operand(node, 1))[1], rates.matmul_flops
+        return 2.0 * size * shape(_operand(node, 1))[-1], rates.matmul_flops
     if node.target in PRODUCTS:
         return 2.0 * size * shape(_operand(node, 0))[-1], rates.matmul_flops
     if node.target in CONVOLUTIONS:

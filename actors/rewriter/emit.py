@@ -194,7 +194,12 @@ def _inlined(module: fx.GraphModule, kernels: Sequence[FusedKernel]) -> set[fx.N
 
 def _occurrences(reader: fx.Node) -> list[fx.Node]:
     found: list[fx.Node] = []
-    fx.map_arg((reader.args, reader.kwargs), lambda node: found.append(node) or node)
+
+    def seen(node: fx.Node) -> fx.Node:
+        found.append(node)
+        return node
+
+    fx.map_arg((reader.args, reader.kwargs), seen)
     return found
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import fx
 
-from kopt.actors.rewriter.graph import aten
+from kopt.actors.rewriter.graph import aten, fake_mode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +92,7 @@ def _plain(
     node.replace_all_uses_with(new)
     module.graph.erase_node(node)
     # In place, the result keeps its dtype; the plain operation may promote.
-    fake = written.fake_mode
-    with fake, torch.no_grad():
+    with fake_mode(module), torch.no_grad():
         values, named = fx.map_arg((new.args, new.kwargs), lambda arg: arg.meta["val"])
         made = plain(*values, **named)
     return bool(made.dtype == held.dtype and made.shape == held.shape)

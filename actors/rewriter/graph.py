@@ -138,6 +138,12 @@ class Builder:
         self.made.append(node)
         return node
 
+    def like(self, node: fx.Node, *args: Any) -> fx.Node:  # noqa: ANN401
+        """Add a call of the same target with the same keyword arguments."""
+        named: dict[str, Any] = dict(node.kwargs)
+        target: Any = node.target
+        return self(target, *args, **named)
+
     def undo(self) -> None:
         """Take away what was added."""
         for node in reversed(self.made):

@@ -43,7 +43,7 @@ def _replace_readers(
     module: fx.GraphModule,
     literal: fx.Node,
     number: Any,
-    mode: FakeTensorMode,  # noqa: ANN401
+    mode: FakeTensorMode,
 ) -> None:
     for reader in list(literal.users):
         if reader.target in _COPIES:
@@ -74,7 +74,7 @@ def _with_number(make: Builder, reader: fx.Node, literal: fx.Node, number: Any) 
     if right is literal:
         if reader.target is aten.pow.Tensor_Tensor:
             return make(aten.pow.Tensor_Scalar, left, number)
-        return make(reader.target, left, number, **reader.kwargs)
+        return make.like(reader, left, number)
     if reader.target in (aten.add.Tensor, aten.mul.Tensor) and not reader.kwargs:
         return make(reader.target, right, number)
     return None

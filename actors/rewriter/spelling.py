@@ -13,23 +13,155 @@ from kopt.actors.rewriter.graph import argument, aten
 
 Render = Callable[[Any], str]
 
-_TORCH = (
-    "abs acos acosh addmm amax amin any all argmax argmin asin asinh atan atan2 baddbmm bmm "
-    "bucketize cat ceil clamp clamp_max clamp_min cos cosh cummax cummin cumprod cumsum diag "
-    "diagonal div einsum eq erf erfc exp expm1 flip floor fmod full full_like gather ge gt "
-    "hypot index_select isfinite isinf isnan le log log10 log1p log2 log_softmax logaddexp "
-    "logical_and logical_not logical_or logsumexp lt matmul max maximum mean min minimum mul mv "
-    "ne neg ones ones_like outer pow prod reciprocal relu remainder roll round rsqrt rsub sigmoid "
-    "sign sin sinh softmax sort sqrt square stack std sub sum tan tanh topk tril triu trunc "
-    "unbind var var_mean where zeros zeros_like sgn norm"
-).split()
-_FUNCTIONAL = (
-    "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d elu selu celu "
-    "gelu silu mish hardswish hardsigmoid hardtanh relu6 leaky_relu softplus prelu layer_norm "
-    "group_norm max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d "
-    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d pad pixel_shuffle logsigmoid "
-    "scaled_dot_product_attention"
-).split()
+_TORCH = [
+    "abs",
+    "acos",
+    "acosh",
+    "addmm",
+    "amax",
+    "amin",
+    "any",
+    "all",
+    "argmax",
+    "argmin",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "baddbmm",
+    "bmm",
+    "bucketize",
+    "cat",
+    "ceil",
+    "clamp",
+    "clamp_max",
+    "clamp_min",
+    "cos",
+    "cosh",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
+    "diag",
+    "diagonal",
+    "div",
+    "einsum",
+    "eq",
+    "erf",
+    "erfc",
+    "exp",
+    "expm1",
+    "flip",
+    "floor",
+    "fmod",
+    "full",
+    "full_like",
+    "gather",
+    "ge",
+    "gt",
+    "hypot",
+    "index_select",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "le",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "log_softmax",
+    "logaddexp",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logsumexp",
+    "lt",
+    "matmul",
+    "max",
+    "maximum",
+    "mean",
+    "min",
+    "minimum",
+    "mul",
+    "mv",
+    "ne",
+    "neg",
+    "ones",
+    "ones_like",
+    "outer",
+    "pow",
+    "prod",
+    "reciprocal",
+    "relu",
+    "remainder",
+    "roll",
+    "round",
+    "rsqrt",
+    "rsub",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "softmax",
+    "sort",
+    "sqrt",
+    "square",
+    "stack",
+    "std",
+    "sub",
+    "sum",
+    "tan",
+    "tanh",
+    "topk",
+    "tril",
+    "triu",
+    "trunc",
+    "unbind",
+    "var",
+    "var_mean",
+    "where",
+    "zeros",
+    "zeros_like",
+    "sgn",
+    "norm",
+]
+_FUNCTIONAL = [
+    "linear",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "elu",
+    "selu",
+    "celu",
+    "gelu",
+    "silu",
+    "mish",
+    "hardswish",
+    "hardsigmoid",
+    "hardtanh",
+    "relu6",
+    "leaky_relu",
+    "softplus",
+    "prelu",
+    "layer_norm",
+    "group_norm",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "pad",
+    "pixel_shuffle",
+    "logsigmoid",
+    "scaled_dot_product_attention",
+]
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _RENAMED = {"log_sigmoid": "logsigmoid"}
@@ -69,8 +201,27 @@ def spell(node: fx.Node, render: Render) -> str:
 
 
 _BY_KEYWORD = frozenset(
-    "dim keepdim dims approximate stride padding output_padding dilation groups eps kernel_size "
-    "ceil_mode count_include_pad negative_slope min max unbiased descending correction".split()
+    [
+        "dim",
+        "keepdim",
+        "dims",
+        "approximate",
+        "stride",
+        "padding",
+        "output_padding",
+        "dilation",
+        "groups",
+        "eps",
+        "kernel_size",
+        "ceil_mode",
+        "count_include_pad",
+        "negative_slope",
+        "min",
+        "max",
+        "unbiased",
+        "descending",
+        "correction",
+    ]
 )
 """Arguments that read better with their names, where the value alone says little."""
 
@@ -114,7 +265,9 @@ def _equal(value: object, default: object) -> bool:
     return bool(value == default)
 
 
-_SPATIAL = frozenset("stride padding output_padding dilation kernel_size output_size".split())
+_SPATIAL = frozenset(
+    ["stride", "padding", "output_padding", "dilation", "kernel_size", "output_size"]
+)
 
 
 def _unlisted(name: str, value: object) -> object:

@@ -141,7 +141,7 @@ class Baselines:
         for turn in range(ROUNDS):
             names = list(samples) if turn % 2 == 0 else list(reversed(samples))
             for name in names:
-                samples[name].append(self._watches[name].block_us())
+                samples[name].append(self._watches[name].block().call_us)
         self.times_us = {name: statistics.median(times) for name, times in samples.items()}
 
     def _watch(self, child: Child) -> Stopwatch:

@@ -68,18 +68,22 @@ class Child:
         self._zygote = zygote
         self._scratch = Path(tempfile.mkdtemp(prefix="kopt-"))
         self._scratch.chmod(0o700)
-        forked = zygote.fork(
-            environment=child_environment(
+        try:
+            forked = zygote.fork(
+                environment=child_environment(
+                    scratch=self._scratch,
+                    num_threads=settings["num_threads"],
+                    cache_dir=cache_dir,
+                    build_dir=build_dir,
+                ),
                 scratch=self._scratch,
-                num_threads=settings["num_threads"],
-                cache_dir=cache_dir,
-                build_dir=build_dir,
-            ),
-            scratch=self._scratch,
-            memory_bytes=memory_bytes,
-            settings=dict(settings),
-        )
-        self._pid = forked.pid
+                memory_bytes=memory_bytes,
+                settings=dict(settings),
+            )
+        except BaseException:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            raise
+        self._forked = forked
         self._channel = Channel(forked.talk, max_bytes=MAX_REPLY_BYTES)
         self._output = _LastWords(forked.output)
         self._status: int | None = None
@@ -185,7 +189,7 @@ class Child:
         """
         if self._status is None:
             self._channel.close()
-            self._status = self._zygote.end(self._pid)
+            self._status = self._zygote.end(self._forked)
             self._output.close()
             shutil.rmtree(self._scratch, ignore_errors=True)
         return self._status

@@ -240,7 +240,7 @@ def _check_notes(answer: dict[str, Any], position: int, *, trail: Trail) -> None
     notes = answer["notes"][position] if _has_notes(answer, position) else {}
     types = notes.get("types")
     if types:
-        detail = f"expected torch.Tensor, found {str(types[0])[:60]}"
+        detail = f"expected torch.Tensor, found {str(types)[:60]}"
         raise trail.fail("output_type", Cheated(check="output_type", detail=detail))
     if notes.get("aliases"):
         detail = "an output shares memory with an input"
@@ -296,12 +296,7 @@ def _form(answer: dict[str, Any], position: int, buffers: list[SharedTensor]) ->
     of the form that was announced stands for it, and the comparison of forms refuses it.
     """
     specs = specs_of(answer)
-    try:
-        trees = answer["trees"]
-        tree = trees[position]
-        first = sum(_count(each) for each in trees[:position])
-    except (KeyError, IndexError, TypeError) as error:
-        raise ChildFailed("died", "answer", f"spoke out of turn: {error}") from None
+    first = 0
 
     def get(number: int) -> torch.Tensor:
         spec = specs[number]
@@ -311,8 +306,10 @@ def _form(answer: dict[str, Any], position: int, buffers: list[SharedTensor]) ->
         return torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device="meta")
 
     try:
-        return decode(tree, get)
-    except (NotPlain, IndexError) as error:
+        trees = answer["trees"]
+        first = sum(_count(each) for each in trees[:position])
+        return decode(trees[position], get)
+    except (NotPlain, KeyError, IndexError, TypeError, AttributeError) as error:
         raise ChildFailed("died", "answer", f"spoke out of turn: {error}") from None
 
 

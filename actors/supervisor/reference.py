@@ -33,12 +33,16 @@ class Reference:
         self._bench = bench
         try:
             self.child, made = self._load()
+        except ChildFailed as error:
+            raise self.fault(error) from None
+        try:
             self.arguments = made["arguments"]
             self.argument_tensors = [
                 each.seal() for each in self.child.fetch(made, timeout_s=self.limit_s)
             ]
             self.entries, self._parameters = self._describe_state()
         except (ChildFailed, MemoryError) as error:
+            self.child.end()
             raise self.fault(error) from None
 
     def restart(self, state: State, sets: list[JudgedSet]) -> None:

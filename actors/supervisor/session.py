@@ -87,7 +87,11 @@ def open_session(bench: Bench, problem: Problem) -> Session:
         session = Session(
             problem, reference, states, sets, Baselines(bench, problem), checks, degenerate
         )
-        session.baselines.begin(session.reference, session.states[-1], sets, session.timed())
+        try:
+            session.baselines.begin(session.reference, session.states[-1], sets, session.timed())
+        except BaseException:
+            session.baselines.close()
+            raise
     except BaseException:
         reference.end()
         raise

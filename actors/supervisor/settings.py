@@ -43,7 +43,11 @@ class Bench:
             memory_bytes=self.memory_bytes,
             build_dir=build_dir,
         )
-        child.open()
+        try:
+            child.open()
+        except BaseException:
+            child.end()
+            raise
         return child
 
     def _settings(self, problem: Problem) -> dict[str, Any]:

@@ -31,11 +31,12 @@ from kopt.actors.supervisor.settings import Bench, memory_limit
 from kopt.actors.supervisor.zygote import Zygote
 from kopt.actors.verify.compare import worst
 from kopt.candidate import Candidate
+from kopt.errors import ProblemError
 from kopt.evaluation import Check, Evaluation
 from kopt.identity import derived_seed
 from kopt.ports import Target
 from kopt.problem import Problem
-from kopt.verdict import Correct, Verdict
+from kopt.verdict import Correct, Crashed, Verdict
 
 MAX_SESSIONS = 2
 """Problems kept ready: the one at work, and the one it alternates with."""
@@ -83,6 +84,7 @@ class Supervisor:
             memory_bytes=memory_limit(config, device=device),
         )
         self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._generation = self._bench.zygote.generation
 
     def evaluate(
         self, problem: Problem, candidate: Candidate, *, build_dir: Path | None = None
@@ -120,6 +122,13 @@ class Supervisor:
             verdict = Correct(timing=timing, error=worst(trail.errors))
         except Judged as judged:
             verdict = judged.verdict
+        except ProblemError:
+            self._forget(problem)  # its reference may be dead; the next candidate gets another
+            if loaded is None or not self._was_restarted():
+                raise
+            # The reference ended because the candidate killed what forked them both.
+            verdict = Crashed(stage="timing", log="the candidate's and the reference's parent died")
+            trail.checks.append(Check(name="timed", passed=False, detail=verdict.reason))
         finally:
             if loaded is not None:
                 loaded.child.end()
@@ -149,7 +158,22 @@ class Supervisor:
         self._sessions.clear()
         self._bench.zygote.close()
 
+    def _was_restarted(self) -> bool:
+        """Whether the zygote died, and every session's children with it, since last asked."""
+        self._bench.zygote.ensure()
+        before, self._generation = self._generation, self._bench.zygote.generation
+        return before != self._generation
+
+    def _forget(self, problem: Problem) -> None:
+        session = self._sessions.pop(problem.problem_id, None)
+        if session is not None:
+            session.close()
+
     def _session(self, problem: Problem) -> Session:
+        if self._was_restarted():
+            for session in self._sessions.values():
+                session.close()
+            self._sessions.clear()
         known = self._sessions.pop(problem.problem_id, None)
         if known is None:
             while len(self._sessions) >= MAX_SESSIONS:

@@ -17,6 +17,8 @@ from kopt.errors import WorkerLost
 START_S = 120.0
 """Importing torch on a cold, busy host."""
 ORDER_S = 30.0
+END_S = 15.0
+"""For a zygote to end what its children left; then it is killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,8 @@ class Forked:
     """A child that was forked."""
 
     pid: int
+    generation: int
+    """Which zygote forked it."""
     talk: socket.socket
     """Our end of its commands."""
     output: int
@@ -45,6 +49,8 @@ class Zygote:
         self._flags = ["compile"] if compiles else []
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
+        self.generation = 0
+        """Counts restarts: every child of an earlier generation is dead."""
         self._start()
 
     def fork(
@@ -78,23 +84,40 @@ class Zygote:
         finally:
             theirs.close()
             os.close(write_end)
-        return Forked(pid=int(answer["pid"]), talk=ours, output=read_end)
+        return Forked(
+            pid=int(answer["pid"]), generation=self.generation, talk=ours, output=read_end
+        )
 
-    def end(self, pid: int) -> int:
+    def end(self, forked: Forked) -> int:
         """Kill a child with everything it started; return its exit status, negative for a signal.
 
-        Raises:
-            WorkerLost: the zygote is gone.
+        A child whose zygote is gone died with it.
         """
-        return int(self._ask({"op": "end", "pid": pid})["status"])
+        if forked.generation != self.generation:
+            return -signal.SIGKILL
+        try:
+            return int(self._ask({"op": "end", "pid": forked.pid})["status"])
+        except WorkerLost:
+            return -signal.SIGKILL
+
+    def ensure(self) -> None:
+        """Start it again if it died since it was last asked; `generation` tells."""
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            self._restart()
 
     def close(self) -> None:
-        """End the zygote; its children die with it."""
+        """End the zygote, once it has ended its children with everything they started."""
         if self._channel is not None:
             self._channel.close()
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
+            try:
+                self._process.wait(timeout=END_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            if self._process.stderr is not None:
+                self._process.stderr.close()
 
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
@@ -117,6 +140,10 @@ class Zygote:
         self._channel = Channel(ours)
         self._is_ready = False
 
+    def _restart(self) -> None:
+        self.generation += 1
+        self._start()
+
     def _ask(self, order: dict[str, Any], fds: tuple[int, ...] = ()) -> dict[str, Any]:
         for attempt in (1, 2):
             assert self._channel is not None
@@ -129,7 +156,7 @@ class Zygote:
             except (ChannelClosed, TimeoutError) as error:
                 why = self._last_words() or str(error) or "no answer"
                 self.close()
-                self._start()
+                self._restart()
                 if attempt == 2 or order["op"] != "spawn":
                     raise WorkerLost("zygote", why) from error
             else:

@@ -63,7 +63,7 @@ def _form(tree: object) -> str:
         dtype = str(tree.dtype).removeprefix("torch.")
         return f"a {dtype} tensor of shape {tuple(tree.shape)} on {tree.device.type}"
     if isinstance(tree, Mapping):
-        return f"a dict of {sorted(map(str, tree))}"
+        return f"a dict of [{', '.join(sorted(map(repr, tree)))}]"
     if isinstance(tree, list | tuple):
         return f"{len(tree)} outputs"
     return f"a {type(tree).__name__}"

@@ -15,6 +15,7 @@ from kopt.actors.rewriter.codegen.gpu.function import triton_definition
 from kopt.actors.rewriter.codegen.ir import Load, Unsupported, Value, postorder
 from kopt.actors.rewriter.codegen.kernel import FusedKernel
 from kopt.actors.rewriter.codegen.one_walk import one_walk
+from kopt.actors.rewriter.codegen.pieces import in_row_pieces, in_soft_pieces
 from kopt.actors.rewriter.codegen.region import Region, regions
 from kopt.actors.rewriter.codegen.schedule import Schedule
 from kopt.actors.rewriter.codegen.stages import Stage, plan
@@ -59,6 +60,10 @@ def fuse(graph: fx.GraphModule, *, device: DeviceKind, schedule: Schedule) -> li
 def _kernel(region: Region, *, device: DeviceKind, name: str, schedule: Schedule) -> FusedKernel:
     limit = CACHED_ROW_ELEMENTS if device == "cpu" else schedule.gpu_persistent
     roots = one_walk(region.builder, region.roots, longer_than=limit)
+    if device == "cpu":
+        roots = in_row_pieces(region.builder, roots)
+    else:
+        roots = in_soft_pieces(region.builder, roots, longer_than=schedule.gpu_persistent)
     stages = plan(roots)
     inputs = _inputs(roots, stages)
     if device == "cpu":

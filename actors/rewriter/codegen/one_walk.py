@@ -53,29 +53,29 @@ def _centred(value: Value) -> Value | None:
     """Return x if the value is Σ (x - mean x)² in float32 over the same dimensions, else None."""
     if not isinstance(value, Reduce) or value.kind != "sum" or value.dtype != torch.float32:
         return None
-    square = _plain(value.arg)
+    square = plain(value.arg)
     if not isinstance(square, Map) or square.op != "mul" or square.args[0] is not square.args[1]:
         return None
     difference = square.args[0]
     if not isinstance(difference, Map) or difference.op != "sub":
         return None
-    x, mean = difference.args[0], _plain(difference.args[1])
+    x, mean = difference.args[0], plain(difference.args[1])
     if not isinstance(mean, Map) or mean.op != "div" or x.shape != difference.shape:
         return None
-    total, count = _plain(mean.args[0]), mean.args[1]
+    total, count = plain(mean.args[0]), mean.args[1]
     is_mean = (
         isinstance(total, Reduce)
         and total.kind == "sum"
         and total.dims == value.dims
-        and _plain(total.arg) is _plain(x)
+        and plain(total.arg) is plain(x)
         and isinstance(count, Const)
         and count.number == _length(value)
     )
     return total.arg if isinstance(total, Reduce) and is_mean else None
 
 
-def _plain(value: Value) -> Value:
-    """Look through views that only add or drop size-1 dimensions, or repeat along them."""
+def plain(value: Value) -> Value:
+    """Look through the views that only add or drop size-1 dimensions, or repeat along them."""
     while isinstance(value, Reshape | Expand):
         if isinstance(value, Reshape) and _wide(value.shape) != _wide(value.arg.shape):
             return value

@@ -8,7 +8,7 @@ from typing import Any
 from torch import fx
 
 from kopt.actors.rewriter.graph import Builder, aten, is_call, shape, tensor
-from kopt.actors.rewriter.rules.operands import is_number, scaled
+from kopt.actors.rewriter.rules.operands import Scaled, is_number, scaled
 from kopt.actors.rewriter.rules.rule import rule
 
 
@@ -48,7 +48,7 @@ def number_chain(make: Builder, node: fx.Node) -> fx.Node | None:
 
 @rule(aten.add.Tensor, aten.sub.Tensor, always=True)
 def self_add(make: Builder, node: fx.Node) -> fx.Node | None:
-    """y + y = 2·y and y·a + y = (1 + a)·y, for numbers.
+    """Y + y = 2·y and y·a + y = (1 + a)·y, for numbers.
 
     Source: KernelBench level 2, problems 22 and 40; proved as R05.
     """
@@ -68,7 +68,8 @@ def self_add(make: Builder, node: fx.Node) -> fx.Node | None:
     return None
 
 
-def _as_factor(way: Any) -> float:  # noqa: ANN401 -- a Scaled
+def _as_factor(way: Scaled) -> float:
+    assert is_number(way.factor)
     return 1 / way.factor if way.divide else way.factor
 
 

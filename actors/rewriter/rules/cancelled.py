@@ -24,7 +24,7 @@ def softmax_of_shifted(make: Builder, node: fx.Node) -> fx.Node | None:
     dim = argument(node, "dim") % max(rank, 1)
     for way in shifted(inner):
         if way.inner_sign > 0 and is_constant_along(way.term, [dim], rank) and shape(inner):
-            return make(_target(node), way.inner, *node.args[1:], **node.kwargs)
+            return make.like(node, way.inner, *node.args[1:])
     return None
 
 
@@ -40,7 +40,7 @@ def layer_norm_of_shifted(make: Builder, node: fx.Node) -> fx.Node | None:
     dims = range(rank - len(argument(node, "normalized_shape")), rank)
     for way in shifted(inner):
         if way.inner_sign > 0 and is_constant_along(way.term, dims, rank):
-            return make(_target(node), way.inner, *node.args[1:], **node.kwargs)
+            return make.like(node, way.inner, *node.args[1:])
     return None
 
 
@@ -62,7 +62,7 @@ def norm_of_shifted(make: Builder, node: fx.Node) -> fx.Node | None:
             continue
         dims = range(2, rank) if by_channel else range(1, rank)
         if is_constant_along(way.term, dims, rank):
-            return make(_target(node), way.inner, *node.args[1:], **node.kwargs)
+            return make.like(node, way.inner, *node.args[1:])
     return None
 
 
@@ -85,7 +85,7 @@ def bias_before_norm(make: Builder, node: fx.Node) -> fx.Node | None:
     elif not _single_channel_groups(node):
         return None
     plain = make(_target(product), product.args[0], product.args[1], None, *product.args[3:])
-    return make(_target(node), plain, *node.args[1:], **node.kwargs)
+    return make.like(node, plain, *node.args[1:])
 
 
 @rule(aten.sub.Tensor, always=True)

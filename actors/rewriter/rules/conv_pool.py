@@ -115,7 +115,7 @@ def pool_before_pointwise(make: Builder, node: fx.Node) -> fx.Node | None:
         return None
     if is_call(node, *POOL) and average_pool(node) is None:
         return None
-    pooled = make(node.target, conv.x, *node.args[1:], **node.kwargs)  # type: ignore[arg-type]
+    pooled = make.like(node, conv.x, *node.args[1:])
     return convolve(
         make,
         pooled,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import ceil, floor, prod
-from typing import Any
 
 from torch import fx
 
@@ -20,7 +19,8 @@ from kopt.actors.rewriter.rules.convolution import (
     convolution,
     convolve,
 )
-from kopt.actors.rewriter.rules.reduce_terms import SUMS
+from kopt.actors.rewriter.rules.operands import reduction
+from kopt.actors.rewriter.rules.reduce_terms import SUMS, finished
 from kopt.actors.rewriter.rules.rule import rule
 
 Range = tuple[int, int, int]
@@ -33,44 +33,39 @@ def conv_reduce(make: Builder, node: fx.Node) -> fx.Node | None:
 
     Source: KernelBench level 2, problems 13, 42 and 44; proved as R06, R06b and R07.
     """
-    inner, dims, keepdim = node.args
-    conv = convolution(inner)
-    if conv is None:
+    total = reduction(node)
+    conv = convolution(total.x)
+    reduced = [d - 2 for d in total.dims if d >= 2]
+    if conv is None or not reduced:
         return None
-    reduced = [d - 2 for d in dims if d >= 2]  # type: ignore[union-attr]
-    if not reduced:
-        return None
-    ranges = [_ranges(conv, place) if place in reduced else None for place in range(conv.rank)]
-    if any(found is not None and None in found for found in ranges):
+    ranges = {place: _ranges(conv, place) for place in reduced}
+    if None in ranges.values():
         return None
     sums = conv.x
     # The last dimension first: it is the one that lies together in memory.
     for place in reversed(reduced):
-        sums = _tap_sums(make, sums, 2 + place, ranges[place])  # type: ignore[arg-type]
-    count = prod(conv.out_sizes[place] for place in reduced)
-    if node.target is aten.mean.dim:
-        if prod(shape(sums)) < prod(shape(conv.weight)):
-            sums = make(aten.mul.Tensor, sums, 1.0 / count)
-        else:
-            weight = make(aten.mul.Tensor, conv.weight, 1.0 / count, name="scaled_weight")
-            conv = replace(conv, weight=weight)
+        spans = ranges[place]
+        assert spans is not None
+        sums = _tap_sums(make, sums, 2 + place, spans)
+    count, mean = prod(conv.out_sizes[place] for place in reduced), total.target is aten.mean.dim
+    if mean and prod(shape(sums)) < prod(shape(conv.weight)):
+        sums = make(aten.mul.Tensor, sums, 1.0 / count)
+    elif mean:
+        weight = make(aten.mul.Tensor, conv.weight, 1.0 / count, name="scaled_weight")
+        conv = replace(conv, weight=weight)
     kept = [place for place in range(conv.rank) if place not in reduced]
     result = _contracted(make, conv, sums, reduced=reduced, kept=kept)
-    result = _with_bias(make, conv, result, times=1 if node.target is aten.mean.dim else count)
+    result = _with_bias(make, conv, result, times=1 if mean else count)
     full = [1 if place in reduced else conv.out_sizes[place] for place in range(conv.rank)]
     result = make(aten.reshape.default, result, [shape(conv.x)[0], conv.channels, *full])
-    rest = [d for d in dims if d < 2]  # type: ignore[union-attr]
-    if rest:
-        target: Any = node.target
-        result = make(target, result, rest, True)
-    return result if keepdim else make(aten.reshape.default, result, list(shape(node)))
+    return finished(make, node, result, rest=[d for d in total.dims if d < 2])
 
 
-def _ranges(conv: Convolution, place: int) -> list[Range | None]:
-    """Return the range of input indices that each tap meets; None where it meets none."""
+def _ranges(conv: Convolution, place: int) -> list[Range] | None:
+    """Return the range of input indices that each tap meets; None where one meets none."""
     size, outputs = conv.sizes[place], conv.out_sizes[place]
     s, p, d = conv.stride[place], conv.padding[place], conv.dilation[place]
-    found: list[Range | None] = []
+    found: list[Range] = []
     for tap in range(conv.kernel[place]):
         if conv.transposed:  # output = input·s - p + tap·d
             first = max(0, ceil((p - tap * d) / s))
@@ -81,7 +76,9 @@ def _ranges(conv: Convolution, place: int) -> list[Range | None]:
             highest = min(outputs - 1, floor((size - 1 + p - tap * d) / s))
             first, last = lowest * s - p + tap * d, highest * s - p + tap * d
             span = (first, last + 1, s)
-        found.append(span if first <= last else None)
+        if first > last:
+            return None
+        found.append(span)
     return found
 
 

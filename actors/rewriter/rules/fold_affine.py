@@ -148,7 +148,7 @@ def _scale_weight(
     target: Any,
     weight: fx.Node,
     factor: Operand,
-    product: fx.Node,  # noqa: ANN401
+    product: fx.Node,
 ) -> fx.Node | None:
     vector = _as_vector(make, factor, product)
     if not is_number(vector) and isinstance(vector, fx.Node) and shape(vector):
@@ -164,6 +164,5 @@ def _scale_weight(
 def _with(make: Builder, product: fx.Node, *, weight: Any, bias: Any) -> fx.Node:  # noqa: ANN401
     x, rest = product.args[0], product.args[3:]
     target: Any = product.target
-    return make(
-        target, x, weight, bias, *rest, **{k: v for k, v in product.kwargs.items() if k != "bias"}
-    )
+    named: dict[str, Any] = {k: v for k, v in product.kwargs.items() if k != "bias"}
+    return make(target, x, weight, bias, *rest, **named)

@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import fx
 
 from kopt.actors.rewriter.graph import Builder, argument, aten, is_call, shape
 from kopt.actors.rewriter.rules.linear_chain import PRODUCTS
-from kopt.actors.rewriter.rules.linear_reduce import linear_parts
-from kopt.actors.rewriter.rules.reduce_terms import SUMS
+from kopt.actors.rewriter.rules.linear_reduce import linear
+from kopt.actors.rewriter.rules.operands import reduction
+from kopt.actors.rewriter.rules.reduce_terms import SUMS, finished
 from kopt.actors.rewriter.rules.rule import rule
 
 
 @rule(*SUMS)
 def matmul_reduce(make: Builder, node: fx.Node) -> fx.Node | None:
     """Σ_j (A·B)_ij = A·(Σ_j B_j) and Σ_i (A·B)_ij = (Σ_i A_i)·B, for stacks of matrices."""
-    product, dims, keepdim = node.args
+    total = reduction(node)
+    product, rest = total.x, list(total.dims)
     if not is_call(product, *PRODUCTS):
         return None
-    assert isinstance(product, fx.Node)
     left, right = product.args
     assert isinstance(left, fx.Node)
     assert isinstance(right, fx.Node)
     rank = len(shape(product))
     if len(shape(left)) < 2 or len(shape(right)) < 2:
         return None
-    target: Any = node.target
-    rest = list(dims)  # type: ignore[arg-type]
     if rank - 1 in rest:
-        right = make(target, right, [len(shape(right)) - 1], True)
+        right = make(total.target, right, [len(shape(right)) - 1], True)
         rest.remove(rank - 1)
     elif rank - 2 in rest:
-        left = make(target, left, [len(shape(left)) - 2], True)
+        left = make(total.target, left, [len(shape(left)) - 2], True)
         rest.remove(rank - 2)
     else:
         return None
-    result = make(product.target, left, right)  # type: ignore[arg-type]
-    if rest:
-        result = make(target, result, rest, True)
-    return result if keepdim else make(aten.reshape.default, result, list(shape(node)))
+    return finished(make, node, make.like(product, left, right), rest=rest)
 
 
 @rule(aten.diagonal.default)
@@ -47,13 +41,11 @@ def diagonal_of_product(make: Builder, node: fx.Node) -> fx.Node | None:
     """diag(A·Bᵀ)_i = Σ_k A_ik B_ik: only the diagonal of the product is computed."""
     product = node.args[0]
     plain = (argument(node, name) == default for name, default in _DIAGONAL)
-    if not is_call(product, aten.linear.default) or not all(plain):
+    found = linear(product) if all(plain) else None
+    if found is None or found.bias is not None or shape(found.x) != shape(found.weight):
         return None
-    assert isinstance(product, fx.Node)
-    a, b, bias = linear_parts(product)
-    if bias is not None or shape(a) != shape(b) or len(shape(a)) != 2:
-        return None
-    return make(aten.sum.dim_IntList, make(aten.mul.Tensor, a, b), [1], False)
+    products = make(aten.mul.Tensor, found.x, found.weight)
+    return make(aten.sum.dim_IntList, products, [1], False)
 
 
 _DIAGONAL = (("offset", 0), ("dim1", 0), ("dim2", 1))
@@ -66,17 +58,17 @@ def diagonal_times(make: Builder, node: fx.Node) -> fx.Node | None:
     Source: KernelBench v0.1 level 1, problem 12; proved as R23.
     """
     left, right = node.args[:2]
-    linear = node.target is aten.linear.default
-    if linear and argument(node, "bias") is not None:
+    is_linear = node.target is aten.linear.default
+    if is_linear and argument(node, "bias") is not None:
         return None
     assert isinstance(left, fx.Node)
     assert isinstance(right, fx.Node)
     d = _diagonal(left)
     if d is not None and len(shape(right)) == 2:
-        matrix = make(aten.permute.default, right, [1, 0]) if linear else right
+        matrix = make(aten.permute.default, right, [1, 0]) if is_linear else right
         column = make(aten.reshape.default, d, [shape(d)[0], 1])
         return make(aten.mul.Tensor, column, matrix)
-    if is_call(right, aten.permute.default) and linear:
+    if is_call(right, aten.permute.default) and is_linear:
         assert isinstance(right.args[0], fx.Node)
         right = right.args[0]  # a diagonal matrix is its own transpose
     d = _diagonal(right)

@@ -29,7 +29,7 @@ RISING = frozenset(
 
 @rule(*EXTREMA, *MAX_POOL)
 def extremum_of_rising(make: Builder, node: fx.Node) -> fx.Node | None:
-    """max f(y) = f(max y) for a function that never fall: relu, clamp, sigmoid, tanh, exp.
+    """Max f(y) = f(max y) for a function that never fall: relu, clamp, sigmoid, tanh, exp.
 
     Max pools likewise: their padding is -∞ and never chosen.
     Source: KernelBench level 2, problems 32 and 8; proved as R27.
@@ -46,14 +46,13 @@ def extremum_of_rising(make: Builder, node: fx.Node) -> fx.Node | None:
     assert isinstance(y, fx.Node)
     if tensor(y).dtype != tensor(inner).dtype:
         return None
-    target, outer = _target(inner), _target(node)
-    picked = make(outer, y, *node.args[1:], **node.kwargs)
-    return make(target, picked, *inner.args[1:])
+    picked = make.like(node, y, *node.args[1:])
+    return make.like(inner, picked, *inner.args[1:])
 
 
 @rule(*EXTREMA, *MAX_POOL)
 def extremum_of_scaled(make: Builder, node: fx.Node) -> fx.Node | None:
-    """max (s·y) = s·max y for a number s > 0; with s < 0 the minimum is picked."""
+    """Max (s·y) = s·max y for a number s > 0; with s < 0 the minimum is picked."""
     for way in scaled(node.args[0]):
         if not is_number(way.factor) or way.factor == 0:
             continue
@@ -62,14 +61,15 @@ def extremum_of_scaled(make: Builder, node: fx.Node) -> fx.Node | None:
             if target not in EXTREMA:
                 continue
             target = EXTREMA[1 - EXTREMA.index(target)]
-        picked = make(target, way.inner, *node.args[1:], **node.kwargs)
+        named: dict[str, Any] = dict(node.kwargs)
+        picked = make(target, way.inner, *node.args[1:], **named)
         return make(way.target, picked, way.factor)
     return None
 
 
 @rule(*EXTREMA, *MAX_POOL)
 def extremum_of_shifted(make: Builder, node: fx.Node) -> fx.Node | None:
-    """max (y + c) = max y + c where c does not change along what is searched."""
+    """Max (y + c) = max y + c where c does not change along what is searched."""
     rank = len(shape(node.args[0]))  # type: ignore[arg-type]
     pool = node.target in MAX_POOL
     if pool:
@@ -83,7 +83,7 @@ def extremum_of_shifted(make: Builder, node: fx.Node) -> fx.Node | None:
         if not pool and not keepdim and not is_number(way.term):
             picked = make(_target(node), way.inner, list(dims), True)
         else:
-            picked = make(_target(node), way.inner, *node.args[1:], **node.kwargs)
+            picked = make.like(node, way.inner, *node.args[1:])
         target = aten.add.Tensor if way.sign > 0 else aten.sub.Tensor
         result = make(target, picked, way.term)
         return make(aten.reshape.default, result, list(shape(node)))

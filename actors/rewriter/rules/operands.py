@@ -36,6 +36,23 @@ def is_constant_along(value: Operand, dims: Collection[int], rank: int) -> bool:
     return all(sizes[dim] == 1 for dim in dims)
 
 
+class Reduction(NamedTuple):
+    """A sum or mean in normal form."""
+
+    target: Any
+    """aten.sum.dim_IntList or aten.mean.dim."""
+    x: fx.Node
+    dims: list[int]
+    """Sorted, not negative."""
+    keepdim: bool
+
+
+def reduction(node: fx.Node) -> Reduction:
+    """Read a sum, mean, maximum or minimum in normal form."""
+    args: Any = node.args
+    return Reduction(node.target, args[0], list(args[1]), bool(args[2]))
+
+
 class Scaled(NamedTuple):
     """inner · factor, or inner / factor."""
 

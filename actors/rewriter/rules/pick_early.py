@@ -7,17 +7,37 @@ from typing import Any
 from torch import fx
 
 from kopt.actors.rewriter.graph import Builder, argument, aten, has_tensor, is_call, shape
-from kopt.actors.rewriter.rules.linear_reduce import linear_parts
+from kopt.actors.rewriter.rules.linear_reduce import linear
 from kopt.actors.rewriter.rules.operands import aligned
 from kopt.actors.rewriter.rules.rule import rule
 
 PICKS = (aten.slice.Tensor, aten.select.int)
 UNARY = frozenset(
     getattr(aten, name).default
-    for name in (
-        "relu sigmoid tanh exp gelu silu mish hardswish abs neg sqrt rsqrt log square erf "
-        "leaky_relu elu softplus relu6 hardtanh hardsigmoid clamp"
-    ).split()
+    for name in [
+        "relu",
+        "sigmoid",
+        "tanh",
+        "exp",
+        "gelu",
+        "silu",
+        "mish",
+        "hardswish",
+        "abs",
+        "neg",
+        "sqrt",
+        "rsqrt",
+        "log",
+        "square",
+        "erf",
+        "leaky_relu",
+        "elu",
+        "softplus",
+        "relu6",
+        "hardtanh",
+        "hardsigmoid",
+        "clamp",
+    ]
 )
 BINARY = (aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor)
 
@@ -27,27 +47,26 @@ def _picked_dim(node: fx.Node) -> int:
 
 
 def _pick(make: Builder, node: fx.Node, value: fx.Node, dim: int) -> fx.Node:
-    target: Any = node.target
-    return make(target, value, dim, *node.args[2:], **node.kwargs)
+    return make.like(node, value, dim, *node.args[2:])
 
 
 @rule(*PICKS)
 def pick_before_linear(make: Builder, node: fx.Node) -> fx.Node | None:
     """(x·Wᵀ + b)[rows] = x[rows]·Wᵀ + b, and some outputs need some rows of W only."""
-    product = node.args[0]
-    if not is_call(product, aten.linear.default):
+    inner = node.args[0]
+    product = linear(inner)
+    assert isinstance(inner, fx.Node)
+    if product is None or len(inner.users) != 1:
         return None
-    assert isinstance(product, fx.Node)
-    if len(product.users) != 1:
-        return None
-    x, weight, bias = linear_parts(product)
     dim = _picked_dim(node)
-    if dim != len(shape(product)) - 1:
-        return make(aten.linear.default, _pick(make, node, x, dim), weight, bias)
+    if dim != len(shape(inner)) - 1:
+        rows = _pick(make, node, product.x, dim)
+        return make(aten.linear.default, rows, product.weight, product.bias)
     if node.target is aten.select.int:
         return None
-    rows = _pick(make, node, weight, 0)
-    return make(aten.linear.default, x, rows, None if bias is None else _pick(make, node, bias, 0))
+    weight = _pick(make, node, product.weight, 0)
+    bias = None if product.bias is None else _pick(make, node, product.bias, 0)
+    return make(aten.linear.default, product.x, weight, bias)
 
 
 @rule(*PICKS)
@@ -60,7 +79,7 @@ def pick_before_elementwise(make: Builder, node: fx.Node) -> fx.Node | None:
     target: Any = inner.target
     if target in UNARY:
         assert isinstance(inner.args[0], fx.Node)
-        return make(target, _pick(make, node, inner.args[0], dim), *inner.args[1:], **inner.kwargs)
+        return make.like(inner, _pick(make, node, inner.args[0], dim), *inner.args[1:])
     if target not in BINARY or inner.kwargs:
         return None
     operands: list[Any] = []
@@ -100,13 +119,13 @@ def pick_before_row_wise(make: Builder, node: fx.Node) -> fx.Node | None:
     if target is aten.layer_norm.default:
         if dim >= rank - len(argument(inner, "normalized_shape")):
             return None
-        return make(target, _pick(make, node, y, dim), *inner.args[1:], **inner.kwargs)
+        return make.like(inner, _pick(make, node, y, dim), *inner.args[1:])
     along = argument(inner, "dim") % rank
     if along == dim:
         return None
     if node.target is aten.select.int and along > dim:
         along -= 1
-    return make(target, _pick(make, node, y, dim), along, *inner.args[2:], **inner.kwargs)
+    return make.like(inner, _pick(make, node, y, dim), along, *inner.args[2:])
 
 
 @rule(aten.select.int)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 from torch import fx
 
 from kopt.actors.rewriter.graph import Builder, aten, is_call, shape
 from kopt.actors.rewriter.rules.convolution import POOL, average_pool
-from kopt.actors.rewriter.rules.operands import is_constant_along, scaled, shifted
+from kopt.actors.rewriter.rules.operands import is_constant_along, reduction, scaled, shifted
 from kopt.actors.rewriter.rules.rule import rule
 
 
@@ -27,8 +26,7 @@ def factor_out_of_pool(make: Builder, node: fx.Node) -> fx.Node | None:
     dims = _pooled_dims(node)
     for way in scaled(node.args[0]):
         if is_constant_along(way.factor, dims, len(shape(node))):
-            target: Any = node.target
-            pooled = make(target, way.inner, *node.args[1:], **node.kwargs)
+            pooled = make.like(node, way.inner, *node.args[1:])
             return make(way.target, pooled, way.factor)
     return None
 
@@ -45,8 +43,7 @@ def term_out_of_pool(make: Builder, node: fx.Node) -> fx.Node | None:
     for way in shifted(node.args[0]):
         if way.inner_sign < 0 or not is_constant_along(way.term, dims, len(shape(node))):
             continue
-        target: Any = node.target
-        pooled = make(target, way.inner, *node.args[1:], **node.kwargs)
+        pooled = make.like(node, way.inner, *node.args[1:])
         return make(aten.add.Tensor if way.sign > 0 else aten.sub.Tensor, pooled, way.term)
     return None
 
@@ -65,27 +62,24 @@ def pool_of_pool(make: Builder, node: fx.Node) -> fx.Node | None:
         return None
     window = [a * b for a, b in zip(inner.window, outer.window, strict=True)]
     stride = [a * b for a, b in zip(inner.stride, outer.stride, strict=True)]
-    target: Any = node.target
-    return make(target, inner.x, window, stride)
+    return make.like(node, inner.x, window, stride)
 
 
 @rule(aten.mean.dim, aten.sum.dim_IntList)
 def sum_of_pool(make: Builder, node: fx.Node) -> fx.Node | None:
     """The mean of all window means is the mean, where the windows tile the input exactly."""
-    pooled, dims, keepdim = node.args
-    if not is_call(pooled, *POOL):
+    total = reduction(node)
+    if not is_call(total.x, *POOL):
         return None
-    assert isinstance(pooled, fx.Node)
-    pool = average_pool(pooled)
-    spatial = _pooled_dims(pooled)
-    if pool is None or not set(spatial) <= set(dims):  # type: ignore[arg-type]
+    pool = average_pool(total.x)
+    spatial = _pooled_dims(total.x)
+    if pool is None or not set(spatial) <= set(total.dims):
         return None
     sizes = [shape(pool.x)[d] for d in spatial]
     tiles = zip(sizes, pool.window, pool.stride, strict=True)
     if any(w != s or size % w for size, w, s in tiles):
         return None
-    target: Any = node.target
-    result = make(target, pool.x, dims, keepdim)
-    if target is aten.mean.dim:
+    result = make(total.target, pool.x, total.dims, total.keepdim)
+    if total.target is aten.mean.dim:
         return result
     return make(aten.div.Tensor, result, float(prod(pool.window)))

@@ -13,6 +13,7 @@ from kopt.actors.rewriter.rules.operands import (
     aligned,
     is_constant_along,
     is_number,
+    reduction,
     scaled,
     shifted,
 )
@@ -27,7 +28,7 @@ def reduced_operand(
     value: Operand,
     *,
     dims: list[int],
-    sizes: tuple[int, ...],  # noqa: ANN401
+    sizes: tuple[int, ...],
 ) -> Operand:
     """Reduce an operand as it would be reduced if it were broadcast to `sizes` first.
 
@@ -48,24 +49,36 @@ def reduced_operand(
     return value if repeat == 1 else make(aten.mul.Tensor, value, repeat)
 
 
+def finished(make: Builder, node: fx.Node, result: fx.Node, *, rest: list[int]) -> fx.Node:
+    """Reduce what is left to reduce, and give the result the shape of the call it replaces.
+
+    Args:
+        make: adds the calls.
+        node: a sum or mean.
+        result: with some of its dimensions reduced and kept at 1.
+        rest: the dimensions that are still to be reduced.
+    """
+    total = reduction(node)
+    if rest:
+        result = make(total.target, result, rest, True)
+    return result if total.keepdim else make(aten.reshape.default, result, list(shape(node)))
+
+
 @rule(*SUMS)
 def factor_out_of_sum(make: Builder, node: fx.Node) -> fx.Node | None:
     """Σ (s·y) = s·Σ y where s does not change along what is summed.
 
     Source: KernelBench level 2, problems 14 and 44.
     """
-    product, dims, keepdim = node.args
-    for way in scaled(product):
+    total = reduction(node)
+    for way in scaled(total.x):
         rank = len(shape(way.inner))
-        free = [d for d in dims if is_constant_along(way.factor, [d], rank)]  # type: ignore[union-attr]
+        free = [d for d in total.dims if is_constant_along(way.factor, [d], rank)]
         if not free:
             continue
-        rest = [d for d in dims if d not in free]  # type: ignore[union-attr]
-        inner = make(node.target, way.inner, free, True)  # type: ignore[arg-type]
+        inner = make(total.target, way.inner, free, True)
         result = make(way.target, inner, way.factor)
-        if rest:
-            result = make(node.target, result, rest, True)  # type: ignore[arg-type]
-        return result if keepdim else make(aten.reshape.default, result, list(shape(node)))
+        return finished(make, node, result, rest=[d for d in total.dims if d not in free])
     return None
 
 
@@ -75,42 +88,31 @@ def term_out_of_sum(make: Builder, node: fx.Node) -> fx.Node | None:
 
     Source: KernelBench level 2, problem 51.
     """
-    total, dims, keepdim = node.args
-    for way in shifted(total):
-        sizes = shape(way.inner)
-        result = _sum_of_terms(make, node, way, dims=list(dims), sizes=sizes)  # type: ignore[arg-type]
-        return result if keepdim else make(aten.reshape.default, result, list(shape(node)))
+    total = reduction(node)
+    for way in shifted(total.x):
+        inner = make(total.target, way.inner, total.dims, True)
+        term = reduced_operand(
+            make, total.target, way.term, dims=total.dims, sizes=shape(way.inner)
+        )
+        if way.inner_sign > 0:
+            target = aten.add.Tensor if way.sign > 0 else aten.sub.Tensor
+            result = make(target, inner, term)
+        elif is_number(term):
+            result = make(aten.rsub.Scalar, inner, term)
+        else:
+            result = make(aten.sub.Tensor, term, inner)
+        return finished(make, node, result, rest=[])
     return None
-
-
-def _sum_of_terms(
-    make: Builder,
-    node: fx.Node,
-    way: Any,
-    *,
-    dims: list[int],
-    sizes: tuple[int, ...],  # noqa: ANN401
-) -> fx.Node:
-    inner = make(node.target, way.inner, dims, True)  # type: ignore[arg-type]
-    term = reduced_operand(make, node.target, way.term, dims=dims, sizes=sizes)
-    if way.inner_sign < 0:
-        if is_number(term):
-            return make(aten.rsub.Scalar, inner, term)
-        return make(aten.sub.Tensor, term, inner)
-    return make(aten.add.Tensor if way.sign > 0 else aten.sub.Tensor, inner, term)
 
 
 @rule(*SUMS)
 def sum_of_sums(make: Builder, node: fx.Node) -> fx.Node | None:
     """Σ_i Σ_j y = Σ_ij y: reductions of one kind, one after the other, are one."""
-    inner, dims, keepdim = node.args
-    if not is_call(inner, node.target):
+    outer = reduction(node)
+    if not is_call(outer.x, outer.target):
         return None
-    assert isinstance(inner, fx.Node)
-    y, first, kept = inner.args
-    if not kept:
+    inner = reduction(outer.x)
+    if not inner.keepdim:
         return None
-    assert isinstance(y, fx.Node)
-    both = sorted({*first, *dims})  # type: ignore[misc]
-    made = make(node.target, y, both, True)  # type: ignore[arg-type]
-    return made if keepdim else make(aten.reshape.default, made, list(shape(node)))
+    both = sorted({*inner.dims, *outer.dims})
+    return finished(make, node, make(outer.target, inner.x, both, True), rest=[])

@@ -205,3 +205,22 @@ def test_a_scratch_folder_full_of_files_is_removed(judge, candidate) -> None:
         raise RuntimeError("left files")
     """
     assert judge(candidate(body)).verdict.kind == "crashed"
+
+
+@pytest.mark.parametrize("when", ["at once", "while it is timed"])
+def test_a_candidate_that_kills_its_parent_costs_no_other_candidate(
+    judge, candidate, still_serves, when
+) -> None:
+    body = """
+        global calls
+        calls += 1
+        if calls > LIMIT:
+            import os
+            os.kill(os.getppid(), 9)
+            while True:
+                pass
+        return right(self, x)
+    """
+    limit = "0" if when == "at once" else "40"
+    made = judge(candidate(body.replace("LIMIT", limit), before="calls = 0", hidden=True))
+    assert made.verdict.kind == "crashed", made.verdict.reason

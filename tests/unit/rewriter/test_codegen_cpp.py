@@ -311,3 +311,59 @@ def test_a_value_and_its_transpose_agree_with_torch(tmp_path: Path) -> None:
     check(lambda x: torch.tanh(x + x.t()), [x], tmp_path)
     check(lambda x: (lambda y: y + y.t())(x.cumsum(1)), [x], tmp_path)
     check(lambda x: (lambda y: y @ y.t() + y.softmax(0).t())(x.softmax(1)), [x], tmp_path)
+
+
+def test_extremes_and_their_indices_are_torchs_also_at_ties_nan_and_signed_zeros(
+    tmp_path: Path,
+) -> None:
+    nan, inf = float("nan"), float("inf")
+    x = torch.tensor(
+        [[1, nan, 2, nan], [-0.0, 0.0, -0.0, -1], [inf, -inf, inf, 1], [-3, -3, -5, -5.0]]
+    )
+    for function in (
+        lambda x: x.max(1),
+        lambda x: x.min(1),
+        lambda x: x.max(0),
+        lambda x: x.argmin(1) + 0,
+        lambda x: x.argmax(),
+        lambda x: x.long().argmax(1) + x.long().amax(1),
+    ):
+        wanted = function(x)
+        several = wanted if isinstance(wanted, tuple) else (wanted,)
+        for got, torch_own in zip(fused(function, [x], tmp_path), several, strict=True):
+            torch.testing.assert_close(got, torch_own, equal_nan=True)
+
+
+def test_statistics_of_long_rows_survive_a_large_mean(tmp_path: Path) -> None:
+    # One walk takes the difference of two sums; in float32 it would lose all digits here.
+    torch.manual_seed(0)
+    x = torch.randn(2, 200_000) + 1000
+    [got] = fused(lambda x: x.var(1), [x], tmp_path)
+    torch.testing.assert_close(got.double(), x.double().var(1), rtol=1e-6, atol=0)
+    check(lambda x: F.layer_norm(x, x.shape[1:]), [torch.randn(2, 200_000)], tmp_path)
+
+
+def test_many_rows_of_few_columns_are_reduced_in_pieces(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(9000, 17)
+    check(lambda x: (x * 2).sum(0), [x], tmp_path)
+    check(lambda x: x.amax(0) + 1, [x], tmp_path)
+    check(lambda x: x.softmax(0), [x], tmp_path)
+    check(lambda x: F.batch_norm(x, None, None, training=True), [x], tmp_path)
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "log1p", "expm1", "tanh", "erf", "sigmoid"])
+def test_elementary_functions_stay_within_two_units_in_the_last_place(
+    name: str, tmp_path: Path
+) -> None:
+    magnitude = torch.logspace(-30, 1.9, 20_000, base=10)
+    x = torch.cat([magnitude, -magnitude, torch.zeros(1)])
+    if name in ("log", "log1p"):
+        x = x[x > (0 if name == "log" else -1)]
+    if name == "exp":
+        x = x[x > -87.3]  # below, results are flushed to 0
+    function = getattr(torch, name)
+    [got] = fused(lambda x: function(x), [x], tmp_path)
+    truth = function(x.double())
+    unit = torch.finfo(torch.float32).eps * truth.abs().clamp(min=1.2e-38)
+    assert ((got.double() - truth).abs() / unit).max().item() < 2.5

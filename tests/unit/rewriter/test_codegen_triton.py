@@ -52,6 +52,9 @@ CASES = {
     "cumsum_backwards": (lambda x: x.flip(1).cumsum(1).flip(1), (5, 100), Schedule()),
     "cumsum_over_rows": (lambda x: (x * 2).cumsum(0), (100, 70), Schedule()),
     "cumprod": (lambda x: (1 + x * 0.01).cumprod(1), (3, 1025), LOOPED),
+    "softmax_in_pieces": (lambda x: x.softmax(-1), (3, 2048), LOOPED),
+    "logsumexp_in_pieces": (lambda x: x.logsumexp(1), (3, 2048), LOOPED),
+    "moments_in_one_walk": (lambda x: F.layer_norm(x + 100, x.shape[1:]), (3, 2048), LOOPED),
     "transposed": (lambda x: (x.t() * 2 + 1).softmax(-1), (33, 17), Schedule()),
 }
 COMPILED_ONLY = {
@@ -117,8 +120,9 @@ def test_interpreted_kernels_agree_with_float64() -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     errors = json.loads(done.stdout)
     assert set(errors) == set(CASES)
-    # Scans add thousands of numbers one after the other in the interpreter's float32.
-    limit = {name: 300 if name.startswith("cum") else 8 for name in CASES}
+    # Scans add thousands of numbers one after the other in the interpreter's float32; x + 100
+    # loses a hundred times what float32 holds of x.
+    limit = {name: 300 if name.startswith(("cum", "moments")) else 8 for name in CASES}
     wrong = {n: e for n, e in errors.items() if not all(v <= limit[n] for v in e)}
     assert not wrong
 

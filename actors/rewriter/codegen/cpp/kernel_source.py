@@ -8,159 +8,25 @@ on the width of the machine's vectors. Sums go on to float64 after a few hundred
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import prod
 
-from kopt.actors.rewriter.codegen.cpp.expressions import c_type, expression, literal
+from kopt.actors.rewriter.codegen.cpp.expressions import c_type
 from kopt.actors.rewriter.codegen.cpp.totals import JOIN, neutral, total_type
+from kopt.actors.rewriter.codegen.cpp.values import ValueWriter
 from kopt.actors.rewriter.codegen.cpp.walk import WalkWriter
-from kopt.actors.rewriter.codegen.ir import (
-    Const,
-    Iota,
-    Map,
-    Reduce,
-    Scan,
-    Value,
-    View,
-    operands,
-    postorder,
-)
-from kopt.actors.rewriter.codegen.program import Index, Pass, Program
-from kopt.actors.rewriter.codegen.schedule import Schedule
+from kopt.actors.rewriter.codegen.ir import Const, Reduce, View
+from kopt.actors.rewriter.codegen.program import Pass
 
 SPLIT_ROWS = 16
 """Fewer rows than this do not keep the threads busy: their columns are shared out."""
 SPLIT_COLS = 65536
 """Shorter rows are not shared out."""
-KEEP_BYTES = 1 << 18
-"""Most that is kept of one row between passes; it should stay in the second-level cache."""
 PARALLEL_ELEMENTS = 16384
 """Smaller kernels run on the calling thread."""
-COSTLY = frozenset(
-    [
-        "exp",
-        "expm1",
-        "log",
-        "log1p",
-        "tanh",
-        "erf",
-        "pow",
-        "sin",
-        "cos",
-        "sigmoid",
-        "log2",
-        "log10",
-        "atan",
-    ]
-)
 
 
-@dataclass(slots=True)
-class _Text:
-    """Lines with their indentation."""
-
-    lines: list[str] = field(default_factory=list)
-    depth: int = 1
-
-    def add(self, *lines: str) -> None:
-        for line in lines:
-            if line.startswith("}"):
-                self.depth -= 1
-            self.lines.append(line if line.startswith("#") else "  " * self.depth + line)
-            if line.endswith("{"):
-                self.depth += 1
-
-
-class KernelWriter:
-    """Writes one program; `pointers` names the memory of what it reads and writes."""
-
-    def __init__(
-        self,
-        program: Program,
-        *,
-        name: str,
-        pointers: dict[Value, str],
-        outputs: dict[Value, str],
-        schedule: Schedule,
-    ) -> None:
-        """Prepare to write.
-
-        Args:
-            program: the kernel.
-            name: of the C++ function.
-            pointers: C++ name of the tensor behind each load and each value made elsewhere.
-            outputs: C++ name of the tensor behind each output.
-            schedule: how to write it.
-        """
-        self.program = program
-        self.name = name
-        self.pointers = pointers
-        self.outputs = outputs
-        self.schedule = schedule
-        self.text = _Text()
-        self.names: dict[Value, str] = {}
-        for number, value in enumerate(program.values):
-            self.names[value] = f"v{number}"
-        self.reductions = [r for step in program.passes for r in step.reductions]
-        self.arrayed: set[Value] = set()
-        """Values that stand in an array of the step at hand, instead of a variable."""
-        self.wide = self._wide()
-        stores = [v for row in program.row_stores for v in row]
-        self.stored = {v for v in postorder(stores) if isinstance(v, Reduce)}
-        """Reductions that a stored value of a row is made of."""
-        self.laned = program.lane is not None
-        self.width = self._width()
-        self.kept = self._kept()
-        self.split = (
-            not self.laned
-            and not program.has_scan
-            and program.num_rows < SPLIT_ROWS
-            and program.num_cols >= SPLIT_COLS
-        )
-
-    def _wide(self) -> frozenset[Value]:
-        """Values of a row that come after a reduction: they are computed in float64.
-
-        It costs nothing there, and the one rounding at the end makes a result as exact as float32
-        can hold it.
-        """
-        found: set[Value] = set()
-        for value in self.program.values:
-            if value in self.program.reads or not self._is_row(value):
-                continue
-            if isinstance(value, Reduce) or any(arg in found for arg in operands(value)):
-                found.add(value)
-        return frozenset(found)
-
-    def kind(self, value: Value) -> str:
-        """Return the C++ type in which a value is computed."""
-        kind = c_type(value.dtype)
-        return "double" if kind == "float" and value in self.wide else kind
-
-    def _width(self) -> int:
-        """Elements of a step: the schedule's, but no more than there are."""
-        program = self.program
-        there = program.lane if program.lane is not None else (program.cols or (1,))[-1]
-        width = self.schedule.cpu_lanes
-        if program.has_scan and not self.laned:
-            width = max(width, 256)
-        while width > 8 and width // 2 >= there:
-            width //= 2
-        return width
-
-    def _kept(self) -> list[Value]:
-        """Costly full-size values that a later pass needs again."""
-        program = self.program
-        if self.laned or not self.schedule.cpu_keep or len(program.passes) < 2:
-            return []
-        found = []
-        for value in program.values:
-            uses = [n for n, step in enumerate(program.passes) if value in step.values]
-            costly = isinstance(value, Scan) or (isinstance(value, Map) and value.op in COSTLY)
-            if len(uses) > 1 and costly and value not in program.reads:
-                found.append(value)
-        fits = len(found) * 4 * program.num_cols <= KEEP_BYTES
-        return found if fits and len(program.cols) == 1 else []
+class KernelWriter(ValueWriter):
+    """Writes one program."""
 
     def write(self) -> str:
         """Return the function.
@@ -170,7 +36,7 @@ class KernelWriter:
         """
         text = self.text
         text.lines.append(f"static void {self.name}({self._parameters()}) {{")
-        if self.program.has_reduction and self.split:
+        if self.program.has_reduction and self._is_split():
             self._write_split()
         elif self.program.has_reduction or self.program.has_scan:
             self._write_rows()
@@ -178,6 +44,11 @@ class KernelWriter:
             self._write_pointwise()
         text.lines.append("}")
         return "\n".join(text.lines) + "\n"
+
+    def _is_split(self) -> bool:
+        program = self.program
+        few_long_rows = program.num_rows < SPLIT_ROWS and program.num_cols >= SPLIT_COLS
+        return few_long_rows and not self.laned and not program.has_scan
 
     def _parameters(self) -> str:
         reads: dict[str, str] = {}
@@ -310,20 +181,6 @@ class KernelWriter:
             self.text.add(f"const long r{place} = {turn}{f' % {rows[place]}L' if place else ''};")
             below *= rows[place]
 
-    def address(self, index: Index, *, inner: str, lane: str) -> str:
-        """Return the element number: offset + rows + columns (the last one `inner`) + lane."""
-        terms: list[str] = [str(index.offset)] if index.offset else []
-        pairs = [(f"r{n}", stride) for n, stride in enumerate(index.rows)]
-        names = [f"c{n}" for n in range(len(index.cols) - 1)] + [inner]
-        pairs += list(zip(names, index.cols, strict=False))
-        pairs.append((lane, index.lane))
-        for name, stride in pairs:
-            if stride == 1:
-                terms.append(name)
-            elif stride:
-                terms.append(f"{name} * {stride}L")
-        return " + ".join(terms) or "0"
-
     def _row_values(self, number: int, *, store: bool = True, guard: str = "") -> None:
         """Compute the values of one row before pass `number`, and store those that are wanted."""
         program, text = self.program, self.text
@@ -346,51 +203,6 @@ class KernelWriter:
                     text.add(f"{self.kind(value)} a{self.names[value]}[{self.width}];")
             text.add("#pragma omp simd", "for (long j = 0; j < m; j++) {")
             text.add(*lines, *stores, "}")
-
-    def statement(self, value: Value, *, inner: str, row: bool = False) -> list[str]:
-        """Return the statement that computes one value, if it needs one."""
-        name = self.names[value]
-        target = f"const {self.kind(value)} {name}"
-        is_alias = isinstance(value, View | Const) and value not in self.program.reads
-        if self.laned and row and not is_alias:
-            target = f"a{name}[j]"
-        lane = "(lane + j)" if self.laned else "0"
-        if value in self.program.reads and not isinstance(value, Iota):
-            address = self.address(self.program.reads[value], inner=inner, lane=lane)
-            return [f"{target} = {self.pointers[value]}[{address}];"]
-        if isinstance(value, Iota):
-            address = self.address(self.program.reads[value], inner=inner, lane=lane)
-            return [f"{target} = {address};"]
-        if isinstance(value, Map):
-            wide = value in self.wide
-            args = [self.use(arg, wide=wide) for arg in value.args]
-            return [f"{target} = {expression(value, args, kind=self.kind(value))};"]
-        return []
-
-    def use(self, value: Value, *, wide: bool = False) -> str:
-        """Return a computed value as C++; float32 ones as float64 if `wide`."""
-        while isinstance(value, View) and value not in self.program.reads:
-            value = value.arg
-        if isinstance(value, Const):
-            return literal(value, wide=wide)
-        name = self.names[value]
-        if value in self.arrayed:
-            name = f"x_{name}[j]"
-        elif self.laned and self._is_row(value):
-            name = f"a{name}[j]"
-        held, wanted = self.kind(value), c_type(value.dtype)
-        if wide and wanted == "float":
-            wanted = "double"
-        return name if held == wanted else f"({wanted}){name}"
-
-    def first_pass(self, value: Value) -> int:
-        """Return the first pass that computes a full-size value."""
-        return next(n for n, step in enumerate(self.program.passes) if value in step.values)
-
-    def _is_row(self, value: Value) -> bool:
-        return any(value in row for row in self.program.row_values) or (
-            isinstance(value, Reduce) and value not in self.program.reads
-        )
 
     def _declare_totals(self, step: Pass) -> None:
         for reduction in step.reductions:

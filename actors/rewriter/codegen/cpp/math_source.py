@@ -22,6 +22,7 @@ from kopt.actors.rewriter.codegen.polynomials import (
 _HEAD = """\
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #define INLINE static inline __attribute__((always_inline))
 

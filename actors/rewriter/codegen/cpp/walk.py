@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
 
 import torch
 
 from kopt.actors.rewriter.codegen.cpp.expressions import c_type
 from kopt.actors.rewriter.codegen.cpp.totals import JOIN, neutral, scan_type, total_type
+from kopt.actors.rewriter.codegen.cpp.values import ValueWriter
 from kopt.actors.rewriter.codegen.ir import Const, Map, Reduce, Scan, Value, View, operands
 from kopt.actors.rewriter.codegen.program import Pass
-
-if TYPE_CHECKING:
-    from kopt.actors.rewriter.codegen.cpp.kernel_source import KernelWriter
 
 FOLD_STEPS = 256
 """Steps after which float32 partial sums are added to a float64 total."""
@@ -25,7 +22,7 @@ class WalkWriter:
     """Writes the walk of one pass into the text of its kernel."""
 
     def __init__(
-        self, kernel: KernelWriter, step: Pass, *, number: int, span: tuple[str, str] | None
+        self, kernel: ValueWriter, step: Pass, *, number: int, span: tuple[str, str] | None
     ) -> None:
         """Prepare to write.
 
