@@ -223,14 +223,17 @@ class Runner:
 
     # -- running ------------------------------------------------------------------------------
 
-    def do_call(self, *, sets: list[int], seed: int, into: list[list[int]]) -> dict[str, Any]:
-        """Run the module on input sets, all outputs alive at once, and copy them out.
+    def do_call(
+        self, *, sets: list[int], seeds: list[int], into: list[list[int]]
+    ) -> dict[str, Any]:
+        """Run the module on input sets, each under its seed, and copy the outputs out.
 
+        All outputs are alive at once.
         Without buffers (`into` empty) the outputs are kept, for the supervisor to fetch.
         """
         assert self._device is not None
         outputs = []
-        for number in sets:
+        for number, seed in zip(sets, seeds, strict=True):
             torch.manual_seed(seed)
             outputs.append(self._call(self._sets[number]))
         self._device.check()
@@ -256,7 +259,7 @@ class Runner:
         return self._hand_out([out], [number], [])
 
     def do_time(self, *, order: list[int], seed: int, flush: bool) -> dict[str, Any]:
-        """Time one call for each input set of the order, its content fresh for each call.
+        """Time one call for each input set of the order, its content and seed new for each.
 
         The last call's outputs are kept. Answers with the times of the calls (with flush: each,
         else their mean) and the time of all of it.
@@ -266,10 +269,15 @@ class Runner:
         perturber = Perturber(
             {number: _tensors(self._sets[number]) for number in set(order)}, seed=seed
         )
+
+        def before(position: int) -> None:
+            perturber.before_call(order[position])
+            torch.manual_seed(seed + position)
+
         timed = self._device.time_calls(
             self._call,
             arguments,
-            before=lambda position: perturber.before_call(order[position]),
+            before=before,
             flush=flush,
         )
         self._last = timed.last

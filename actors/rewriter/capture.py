@@ -66,7 +66,7 @@ class Captured:
     """Placeholders that forward is given."""
     constants: tuple[Constant, ...]
     attributes: dict[str, str]
-    """Placeholders that are tensors of the module: how it is reached, such as `layers[0].weight`."""
+    """Placeholders that are tensors of the module, and how each is reached: `layers[0].weight`."""
     literals: dict[str, torch.Tensor]
     """Placeholders that are constants made inside forward (real, small)."""
     effects: tuple[Effect, ...]

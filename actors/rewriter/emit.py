@@ -95,8 +95,16 @@ class _Writer:
         assert isinstance(results, tuple | list)
         return Body(
             lines=tuple(self._lines),
-            results=tuple(self._render(node) for node in results if isinstance(node, fx.Node)),
+            results=tuple(self._result(node) for node in results if isinstance(node, fx.Node)),
         )
+
+    def _result(self, node: fx.Node) -> str:
+        """Return the expression of a result; one that is an input's memory is copied."""
+        base = node
+        while base.target in IN_PLACE and base.op == "call_function":
+            base = base.all_input_nodes[0]
+        text = self._render(node)
+        return f"{text}.clone()" if base.op == "placeholder" else text
 
     def _last_readers(self) -> dict[fx.Node, int]:
         last: dict[fx.Node, int] = {}
@@ -207,12 +215,10 @@ def _weights(module: fx.GraphModule, leaves: Mapping[str, str]) -> set[fx.Node]:
     """Return calls that depend on the module's own tensors only."""
     found: set[fx.Node] = set()
     for node in module.graph.nodes:
-        if node.op == "call_function" and node.all_input_nodes:
-            if all(
-                arg in found or leaves.get(arg.name, "").startswith("self.")
-                for arg in node.all_input_nodes
-            ):
-                found.add(node)
+        read = node.all_input_nodes if node.op == "call_function" else []
+        held = (arg in found or leaves.get(arg.name, "").startswith("self.") for arg in read)
+        if read and all(held):
+            found.add(node)
     return found
 
 

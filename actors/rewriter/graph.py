@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -143,6 +143,18 @@ class Builder:
         named: dict[str, Any] = dict(node.kwargs)
         target: Any = node.target
         return self(target, *args, **named)
+
+    def reduce(
+        self,
+        target: Any,  # noqa: ANN401 -- an ATen overload
+        x: Any,  # noqa: ANN401 -- a node
+        dims: Sequence[int],
+        *,
+        keepdim: bool = True,
+        name: str = "",
+    ) -> fx.Node:
+        """Add a sum, mean, maximum or minimum in normal form."""
+        return self(target, x, list(dims), keepdim, name=name)
 
     def undo(self) -> None:
         """Take away what was added."""

@@ -42,7 +42,7 @@ def numbers_for_literals(
 def _replace_readers(
     module: fx.GraphModule,
     literal: fx.Node,
-    number: Any,
+    number: Any,  # noqa: ANN401 -- what Tensor.item gives
     mode: FakeTensorMode,
 ) -> None:
     for reader in list(literal.users):

@@ -10,6 +10,7 @@ import contextlib
 import keyword
 import linecache
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
@@ -43,7 +44,9 @@ def load_reference(problem: Problem, *, mode: ModuleMode) -> Reference:
     Raises:
         ProblemError: the source does not import, or breaks the contract.
     """
-    with _imported(problem) as module:
+    with _imported(problem) as module, warnings.catch_warnings():
+        # The source's warnings say nothing about this reading of it.
+        warnings.simplefilter("ignore")
         fake = FakeTensorMode(allow_non_fake_inputs=True)
         try:
             with fake:

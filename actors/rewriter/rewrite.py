@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 from typing import Literal
 
@@ -9,9 +10,11 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from kopt.actors.rewriter.cost import graph_seconds
-from kopt.actors.rewriter.graph import Builder, calls, copied, replace, tidy
+from kopt.actors.rewriter.graph import Builder, calls, copied, replace, tensor, tidy
 from kopt.actors.rewriter.normalise import normalise
 from kopt.actors.rewriter.rules import RULES, Rule
+
+log = logging.getLogger(__name__)
 
 DeviceKind = Literal["cpu", "cuda"]
 
@@ -116,13 +119,40 @@ def _detour(
 def apply(module: fx.GraphModule, node: fx.Node, rule: Rule, *, mode: FakeTensorMode) -> bool:
     """Apply a rule at a call if it fits there, whatever it costs; return whether it did."""
     make = Builder(module, node, mode)
-    new = rule.rewrite(make, node)
+    new = _offer(make, node, rule)
     if new is None:
         make.undo()
         return False
     replace(node, new)
     tidy(module)
     return True
+
+
+def _offer(make: Builder, node: fx.Node, rule: Rule) -> fx.Node | None:
+    """Return what a rule offers for a call; a rule that fails, or offers what does not fit, is out.
+
+    Rules come from other packages too, and a fault in one must not cost the problem its search.
+    """
+    try:
+        new = rule.rewrite(make, node)
+    except Exception:
+        log.exception("rule %s failed at %s", rule.name, node.format_node())
+        return None
+    if new is None:
+        return None
+    before, after = tensor(node), tensor(new)
+    if before.shape != after.shape or before.dtype != after.dtype:
+        log.error(
+            "rule %s offers %s%s for %s%s at %s",
+            rule.name,
+            after.dtype,
+            tuple(after.shape),
+            before.dtype,
+            tuple(before.shape),
+            node.format_node(),
+        )
+        return None
+    return new
 
 
 def _try(
@@ -133,7 +163,7 @@ def _try(
     The graph is as before. A rule that can only save work is worth something in any case.
     """
     make = Builder(module, node, mode)
-    new = rule.rewrite(make, node)
+    new = _offer(make, node, rule)
     if new is None:
         make.undo()
         return None

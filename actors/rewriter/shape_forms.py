@@ -1,4 +1,4 @@
-"""Normal forms of what changes a shape: reshape where the order stays, permute where it does not."""
+"""Normal forms of what changes a shape: reshape where the order stays, else permute."""
 
 from __future__ import annotations
 

@@ -13,155 +13,28 @@ from kopt.actors.rewriter.graph import argument, aten
 
 Render = Callable[[Any], str]
 
-_TORCH = [
-    "abs",
-    "acos",
-    "acosh",
-    "addmm",
-    "amax",
-    "amin",
-    "any",
-    "all",
-    "argmax",
-    "argmin",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "baddbmm",
-    "bmm",
-    "bucketize",
-    "cat",
-    "ceil",
-    "clamp",
-    "clamp_max",
-    "clamp_min",
-    "cos",
-    "cosh",
-    "cummax",
-    "cummin",
-    "cumprod",
-    "cumsum",
-    "diag",
-    "diagonal",
-    "div",
-    "einsum",
-    "eq",
-    "erf",
-    "erfc",
-    "exp",
-    "expm1",
-    "flip",
-    "floor",
-    "fmod",
-    "full",
-    "full_like",
-    "gather",
-    "ge",
-    "gt",
-    "hypot",
-    "index_select",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "le",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "log_softmax",
-    "logaddexp",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logsumexp",
-    "lt",
-    "matmul",
-    "max",
-    "maximum",
-    "mean",
-    "min",
-    "minimum",
-    "mul",
-    "mv",
-    "ne",
-    "neg",
-    "ones",
-    "ones_like",
-    "outer",
-    "pow",
-    "prod",
-    "reciprocal",
-    "relu",
-    "remainder",
-    "roll",
-    "round",
-    "rsqrt",
-    "rsub",
-    "sigmoid",
-    "sign",
-    "sin",
-    "sinh",
-    "softmax",
-    "sort",
-    "sqrt",
-    "square",
-    "stack",
-    "std",
-    "sub",
-    "sum",
-    "tan",
-    "tanh",
-    "topk",
-    "tril",
-    "triu",
-    "trunc",
-    "unbind",
-    "var",
-    "var_mean",
-    "where",
-    "zeros",
-    "zeros_like",
-    "sgn",
-    "norm",
-]
-_FUNCTIONAL = [
-    "linear",
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    "elu",
-    "selu",
-    "celu",
-    "gelu",
-    "silu",
-    "mish",
-    "hardswish",
-    "hardsigmoid",
-    "hardtanh",
-    "relu6",
-    "leaky_relu",
-    "softplus",
-    "prelu",
-    "layer_norm",
-    "group_norm",
-    "max_pool1d",
-    "max_pool2d",
-    "max_pool3d",
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d",
-    "pad",
-    "pixel_shuffle",
-    "logsigmoid",
-    "scaled_dot_product_attention",
-]
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_TORCH = _names(
+    "abs acos acosh addmm amax amin any all argmax argmin asin asinh atan atan2 baddbmm bmm "
+    "bucketize cat ceil clamp clamp_max clamp_min cos cosh cummax cummin cumprod cumsum diag "
+    "diagonal div einsum eq erf erfc exp expm1 flip floor fmod full full_like gather ge gt "
+    "hypot index_select isfinite isinf isnan le log log10 log1p log2 log_softmax logaddexp "
+    "logical_and logical_not logical_or logsumexp lt matmul max maximum mean min minimum mul "
+    "mv ne neg ones ones_like outer pow prod reciprocal relu remainder roll round rsqrt rsub "
+    "sigmoid sign sin sinh softmax sort sqrt square stack std sub sum tan tanh topk tril "
+    "triu trunc unbind var var_mean where zeros zeros_like sgn norm"
+)
+_FUNCTIONAL = _names(
+    "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d elu selu "
+    "celu gelu silu mish hardswish hardsigmoid hardtanh relu6 leaky_relu softplus prelu "
+    "layer_norm group_norm max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d "
+    "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d pad pixel_shuffle "
+    "logsigmoid scaled_dot_product_attention"
+)
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _RENAMED = {"log_sigmoid": "logsigmoid"}
@@ -200,32 +73,13 @@ def spell(node: fx.Node, render: Render) -> str:
     return f"torch.ops.{target.namespace}.{name}.{overload}({arguments})"
 
 
-_BY_KEYWORD = frozenset(
-    [
-        "dim",
-        "keepdim",
-        "dims",
-        "approximate",
-        "stride",
-        "padding",
-        "output_padding",
-        "dilation",
-        "groups",
-        "eps",
-        "kernel_size",
-        "ceil_mode",
-        "count_include_pad",
-        "negative_slope",
-        "min",
-        "max",
-        "unbiased",
-        "descending",
-        "correction",
-    ]
+_BY_KEYWORD = _names(
+    "dim keepdim dims approximate stride padding output_padding dilation groups eps kernel_size "
+    "ceil_mode count_include_pad negative_slope min max unbiased descending correction"
 )
 """Arguments that read better with their names, where the value alone says little."""
 
-_NOT_IN_PYTHON = frozenset(("cudnn_enable", "cudnn_enabled", "input_scale", "scale"))
+_NOT_IN_PYTHON = _names("cudnn_enable cudnn_enabled input_scale scale")
 """Arguments of ATen norms and elu that torch.nn.functional has not."""
 
 
@@ -265,9 +119,7 @@ def _equal(value: object, default: object) -> bool:
     return bool(value == default)
 
 
-_SPATIAL = frozenset(
-    ["stride", "padding", "output_padding", "dilation", "kernel_size", "output_size"]
-)
+_SPATIAL = _names("stride padding output_padding dilation kernel_size output_size")
 
 
 def _unlisted(name: str, value: object) -> object:
@@ -291,23 +143,23 @@ def _fits_functional(node: fx.Node) -> bool:
 
 
 def _reshape(node: fx.Node, render: Render) -> str:
-    sizes = node.args[1]
-    assert isinstance(sizes, list | tuple)
-    return f"{render(node.args[0])}.reshape({', '.join(str(size) for size in sizes)})"
+    return f"{render(node.args[0])}.reshape({_numbers(node)})"
 
 
 def _permute(node: fx.Node, render: Render) -> str:
-    dims = node.args[1]
-    assert isinstance(dims, list | tuple)
+    dims: Any = node.args[1]
     if list(dims) == [1, 0]:
         return f"{render(node.args[0])}.T"
-    return f"{render(node.args[0])}.permute({', '.join(str(dim) for dim in dims)})"
+    return f"{render(node.args[0])}.permute({_numbers(node)})"
+
+
+def _numbers(node: fx.Node) -> str:
+    listed: Any = node.args[1]
+    return ", ".join(str(number) for number in listed) or "()"
 
 
 def _expand(node: fx.Node, render: Render) -> str:
-    sizes = node.args[1]
-    assert isinstance(sizes, list | tuple)
-    return f"{render(node.args[0])}.expand({', '.join(str(size) for size in sizes)})"
+    return f"{render(node.args[0])}.expand({_numbers(node)})"
 
 
 def _cast(node: fx.Node, render: Render) -> str:
@@ -332,7 +184,7 @@ def _instance_norm(node: fx.Node, render: Render) -> str:
     parts = [render(argument(node, "input"))]
     for name in ("running_mean", "running_var", "weight", "bias"):
         if argument(node, name) is not None:
-            parts.append(f"{name}={render(argument(node, name))}")
+            parts.append(f"{name}={render(argument(node, name))}")  # noqa: PERF401
     defaults = (("use_input_stats", True), ("momentum", 0.1), ("eps", 1e-5))
     for name, default in defaults:
         if argument(node, name) != default:
@@ -362,7 +214,7 @@ def _norm(node: fx.Node, render: Render) -> str:
     parts = [render(argument(node, "input")), render(argument(node, second))]
     for key in ("weight", "bias"):
         if argument(node, key) is not None:
-            parts.append(f"{key}={render(argument(node, key))}")
+            parts.append(f"{key}={render(argument(node, key))}")  # noqa: PERF401
     if argument(node, "eps") != 1e-5:
         parts.append(f"eps={render(argument(node, 'eps'))}")
     return f"F.{name}({', '.join(parts)})"

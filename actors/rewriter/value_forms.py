@@ -171,7 +171,7 @@ def _(make: Builder, node: fx.Node) -> fx.Node | None:
     sizes, wanted = shape(arg)[-rank:], shape(node)[-rank:]
     if all(size == 1 for size in wanted):
         first = len(shape(arg)) - rank
-        return make(aten.mean.dim, arg, list(range(first, first + rank)), True)
+        return make.reduce(aten.mean.dim, arg, list(range(first, first + rank)))
     if any(size % out for size, out in zip(sizes, wanted, strict=True)):
         return None
     window = [size // out for size, out in zip(sizes, wanted, strict=True)]

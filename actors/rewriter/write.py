@@ -1,4 +1,4 @@
-"""One candidate's source from a graph: guards, calls, kernels, and a header that says what was done."""
+"""One candidate's source from a graph: guards, calls, kernels, and a header that says what."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def check_timed_output(
         ChildFailed: the child is gone.
     """
     limit_s = bench.config.timeouts.correctness_s
-    judged = perturbed(session.sets[last.number], last.perturbation)
+    judged = perturbed(session.sets[last.number], last.perturbation, seed=last.seed)
     session.run_reference(judged)
     buffers = _poisoned(judged.outputs)
     into = child.share(buffers)
@@ -200,7 +200,7 @@ def _judge_set(bench: Bench, child: Child, judged: JudgedSet, *, number: int, tr
     limit_s = bench.config.timeouts.correctness_s
     buffers = _poisoned(judged.outputs)
     into = child.share(buffers)
-    answer = child.ask("call", timeout_s=limit_s, sets=[number], seed=judged.seed, into=[into])
+    answer = child.ask("call", timeout_s=limit_s, sets=[number], seeds=[judged.seed], into=[into])
     child.ask("unmap", timeout_s=limit_s, numbers=into)
     _check_notes(answer, 0, trail=trail)
     _compare(bench, judged, answer, 0, buffers, name=f"values:{judged.name}", trail=trail)
@@ -210,8 +210,7 @@ def _judge_set(bench: Bench, child: Child, judged: JudgedSet, *, number: int, tr
 
 def _judge_two_alive(bench: Bench, session: Session, child: Child, *, trail: Trail) -> None:
     """Two calls on different inputs with both outputs alive, then the first inputs again."""
-    timed = session.timed()
-    first, second = timed[0], timed[-1]
+    first, second = session.two_sets()
     order = [first, second, first]
     buffers = [_poisoned(session.sets[number].outputs) for number in order]
     into = [child.share(each) for each in buffers]
@@ -219,7 +218,7 @@ def _judge_two_alive(bench: Bench, session: Session, child: Child, *, trail: Tra
         "call",
         timeout_s=bench.config.timeouts.correctness_s * len(order),
         sets=order,
-        seed=session.sets[first].seed,
+        seeds=[session.sets[number].seed for number in order],
         into=into,
     )
     for position, number in enumerate(order):

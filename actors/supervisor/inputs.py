@@ -67,7 +67,7 @@ def sizes(judged: JudgedSet) -> list[int]:
     return [each.tensor.numel() for each in judged.tensors]
 
 
-def perturbed(judged: JudgedSet, change: Perturbation | None) -> JudgedSet:
+def perturbed(judged: JudgedSet, change: Perturbation | None, *, seed: int) -> JudgedSet:
     """Return the input set as a timed call was given it, the outputs still to be filled in.
 
     Raises:
@@ -81,7 +81,7 @@ def perturbed(judged: JudgedSet, change: Perturbation | None) -> JudgedSet:
     return JudgedSet(
         name=f"{judged.name}:timed",
         state=judged.state,
-        seed=judged.seed,
+        seed=seed,
         tree=judged.tree,
         tensors=[copy.seal() for copy in copies],
         checksum=checksum([copy.tensor for copy in copies]),

@@ -142,7 +142,7 @@ class Reference:
         """
         bind(self.child, judged, number=number, timeout_s=self.limit_s)
         answer = self.child.ask(
-            "call", timeout_s=self.limit_s, sets=[number], seed=judged.seed, into=[]
+            "call", timeout_s=self.limit_s, sets=[number], seeds=[judged.seed], into=[]
         )
         judged.outputs = self._private(answer)
         answer = self.child.ask(

@@ -46,6 +46,16 @@ class Session:
         ]
         return own or [0]
 
+    def two_sets(self) -> tuple[int, int]:
+        """Return the numbers of two sets of the final weights, different ones if there are."""
+        first = self.timed()[-1]
+        others = [
+            number
+            for number, judged in enumerate(self.sets)
+            if judged.state == self.sets[first].state and number != first
+        ]
+        return first, others[-1] if others else first
+
     def run_reference(self, judged: JudgedSet) -> None:
         """Fill in what the reference gives on one more input set.
 

@@ -55,6 +55,8 @@ class LastCall:
     """Input set."""
     perturbation: Perturbation | None
     """How its content differed from what was drawn."""
+    seed: int
+    """Set before it, for modules that draw."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,7 @@ class Stopwatch:
         self._limit_s = limit_s
         self._rng = rng
         self._calls = 1
-        self.last = LastCall(number=min(sets), perturbation=None)
+        self.last = LastCall(number=min(sets), perturbation=None, seed=0)
 
     def warm_up(self) -> None:
         """Run until clocks and caches are settled, and choose the size of a block.
@@ -257,7 +259,9 @@ class Stopwatch:
         last = order[-1]
         draws = perturbations(self._sets[last], seed=seed + last)
         self.last = LastCall(
-            number=last, perturbation=next(islice(draws, order.count(last) - 1, None))
+            number=last,
+            perturbation=next(islice(draws, order.count(last) - 1, None)),
+            seed=seed + calls - 1,
         )
         return _times(answer, expected=calls if self._device == "cuda" else 1)
 

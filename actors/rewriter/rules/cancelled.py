@@ -8,7 +8,7 @@ from torch import fx
 
 from kopt.actors.rewriter.graph import Builder, argument, aten, is_call, shape
 from kopt.actors.rewriter.rules.convolution import CONV, TRANSPOSED
-from kopt.actors.rewriter.rules.operands import is_constant_along, shifted
+from kopt.actors.rewriter.rules.operands import is_constant_along, reduction, shifted
 from kopt.actors.rewriter.rules.rule import rule
 
 
@@ -95,12 +95,12 @@ def centred_term(make: Builder, node: fx.Node) -> fx.Node | None:
     if node.kwargs or not is_call(mean, aten.mean.dim) or not isinstance(whole, fx.Node):
         return None
     assert isinstance(mean, fx.Node)
-    dims, keepdim = mean.args[1], mean.args[2]
-    if mean.args[0] is not whole or not keepdim:
+    total = reduction(mean)
+    if total.x is not whole or not total.keepdim:
         return None
     for way in shifted(whole):
-        if way.inner_sign > 0 and is_constant_along(way.term, dims, len(shape(whole))):  # type: ignore[arg-type]
-            inner_mean = make(aten.mean.dim, way.inner, dims, True)
+        if way.inner_sign > 0 and is_constant_along(way.term, total.dims, len(shape(whole))):
+            inner_mean = make.reduce(aten.mean.dim, way.inner, total.dims)
             return make(aten.sub.Tensor, way.inner, inner_mean)
     return None
 

@@ -94,7 +94,7 @@ def _tap_sums(make: Builder, x: fx.Node, dim: int, ranges: list[Range]) -> fx.No
         if step == 1 and stop - start >= size - (stop - start):
             # Close to all of it: the whole sum less the borders reads x once for all taps.
             if whole is None:
-                whole = make(aten.sum.dim_IntList, x, [dim], True)
+                whole = make.reduce(aten.sum.dim_IntList, x, [dim])
             total = whole
             for begin, end in ((0, start), (stop, size)):
                 if begin < end:
@@ -112,7 +112,7 @@ def _part(make: Builder, x: fx.Node, dim: int, span: Range) -> fx.Node:
     part = make(aten.slice.Tensor, x, dim, start, stop, step)
     if shape(part)[dim] == 1:
         return part
-    return make(aten.sum.dim_IntList, part, [dim], True)
+    return make.reduce(aten.sum.dim_IntList, part, [dim])
 
 
 def _contracted(

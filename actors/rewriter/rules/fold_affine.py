@@ -145,7 +145,7 @@ def _as_vector(make: Builder, value: Operand, product: fx.Node) -> Operand:
 
 def _scale_weight(
     make: Builder,
-    target: Any,
+    target: Any,  # noqa: ANN401 -- an ATen overload
     weight: fx.Node,
     factor: Operand,
     product: fx.Node,

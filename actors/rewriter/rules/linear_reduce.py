@@ -49,10 +49,10 @@ def linear_reduce(make: Builder, node: fx.Node) -> fx.Node | None:
     last = len(shape(total.x)) - 1
     if product is None or last not in total.dims:
         return None
-    row = make(total.target, product.weight, [0], True, name="folded_weight")
+    row = make.reduce(total.target, product.weight, [0], name="folded_weight")
     bias = product.bias
     if bias is not None:
-        bias = make(total.target, bias, [0], True, name="folded_bias")
+        bias = make.reduce(total.target, bias, [0], name="folded_bias")
     result = make(aten.linear.default, product.x, row, bias)
     return finished(make, node, result, rest=[d for d in total.dims if d != last])
 
@@ -67,7 +67,7 @@ def linear_reduce_rows(make: Builder, node: fx.Node) -> fx.Node | None:
     rows = [d for d in total.dims if d != last]
     if product is None or not rows:
         return None
-    few = make(total.target, product.x, rows, True)
+    few = make.reduce(total.target, product.x, rows)
     bias = product.bias
     if bias is not None:
         reduced = reduced_operand(make, total.target, bias, dims=rows, sizes=sizes)
@@ -110,7 +110,7 @@ def _pooled_rows(make: Builder, node: fx.Node, weight: fx.Node) -> fx.Node:
     plain = stride == window and features % window == 0 and not any(argument(node, "padding"))
     if plain:
         grouped = make(aten.reshape.default, weight, [features // window, window, inputs])
-        return make(aten.mean.dim, grouped, [1], False, name="pooled_weight")
+        return make.reduce(aten.mean.dim, grouped, [1], keepdim=False, name="pooled_weight")
     columns = make(aten.permute.default, weight, [1, 0])
     columns = make(aten.reshape.default, columns, [1, inputs, features])
     columns = make.like(node, columns, *node.args[1:])
@@ -133,13 +133,13 @@ def linear_group_reduce(make: Builder, node: fx.Node) -> fx.Node | None:
     if not inner or len(sizes) - split < 2:
         return None
     grouped = make(aten.reshape.default, product.weight, [*sizes[split:], inputs])
-    rows = make(total.target, grouped, inner, False, name="folded_weight")
+    rows = make.reduce(total.target, grouped, inner, keepdim=False, name="folded_weight")
     left = prod(shape(rows)[:-1])
     rows = make(aten.reshape.default, rows, [left, inputs])
     bias = product.bias
     if bias is not None:
         bias = make(aten.reshape.default, bias, list(sizes[split:]))
-        bias = make(total.target, bias, inner, False, name="folded_bias")
+        bias = make.reduce(total.target, bias, inner, keepdim=False, name="folded_bias")
         bias = make(aten.reshape.default, bias, [left])
     result = make(aten.linear.default, product.x, rows, bias)
     kept = [1 if d - split in inner else size for d, size in enumerate(sizes)]

@@ -26,10 +26,10 @@ def matmul_reduce(make: Builder, node: fx.Node) -> fx.Node | None:
     if len(shape(left)) < 2 or len(shape(right)) < 2:
         return None
     if rank - 1 in rest:
-        right = make(total.target, right, [len(shape(right)) - 1], True)
+        right = make.reduce(total.target, right, [len(shape(right)) - 1])
         rest.remove(rank - 1)
     elif rank - 2 in rest:
-        left = make(total.target, left, [len(shape(left)) - 2], True)
+        left = make.reduce(total.target, left, [len(shape(left)) - 2])
         rest.remove(rank - 2)
     else:
         return None
@@ -45,7 +45,7 @@ def diagonal_of_product(make: Builder, node: fx.Node) -> fx.Node | None:
     if found is None or found.bias is not None or shape(found.x) != shape(found.weight):
         return None
     products = make(aten.mul.Tensor, found.x, found.weight)
-    return make(aten.sum.dim_IntList, products, [1], False)
+    return make.reduce(aten.sum.dim_IntList, products, [1], keepdim=False)
 
 
 _DIAGONAL = (("offset", 0), ("dim1", 0), ("dim2", 1))

@@ -81,7 +81,7 @@ def extremum_of_shifted(make: Builder, node: fx.Node) -> fx.Node | None:
         if way.inner_sign < 0 or not is_constant_along(way.term, dims, rank):
             continue
         if not pool and not keepdim and not is_number(way.term):
-            picked = make(_target(node), way.inner, list(dims), True)
+            picked = make.reduce(_target(node), way.inner, list(dims))
         else:
             picked = make.like(node, way.inner, *node.args[1:])
         target = aten.add.Tensor if way.sign > 0 else aten.sub.Tensor
@@ -100,7 +100,7 @@ def extremum_of_extremum(make: Builder, node: fx.Node) -> fx.Node | None:
     if not argument(inner, "keepdim"):
         return None
     dims = sorted({*argument(inner, "dim"), *argument(node, "dim")})
-    result = make(_target(node), inner.args[0], dims, True)
+    result = make.reduce(_target(node), inner.args[0], dims)
     return make(aten.reshape.default, result, list(shape(node)))
 
 

@@ -12,33 +12,11 @@ from kopt.actors.rewriter.rules.operands import aligned
 from kopt.actors.rewriter.rules.rule import rule
 
 PICKS = (aten.slice.Tensor, aten.select.int)
-UNARY = frozenset(
-    getattr(aten, name).default
-    for name in [
-        "relu",
-        "sigmoid",
-        "tanh",
-        "exp",
-        "gelu",
-        "silu",
-        "mish",
-        "hardswish",
-        "abs",
-        "neg",
-        "sqrt",
-        "rsqrt",
-        "log",
-        "square",
-        "erf",
-        "leaky_relu",
-        "elu",
-        "softplus",
-        "relu6",
-        "hardtanh",
-        "hardsigmoid",
-        "clamp",
-    ]
+_UNARY_NAMES = (
+    "relu sigmoid tanh exp gelu silu mish hardswish abs neg sqrt rsqrt log square erf "
+    "leaky_relu elu softplus relu6 hardtanh hardsigmoid clamp"
 )
+UNARY = frozenset(getattr(aten, name).default for name in _UNARY_NAMES.split())
 BINARY = (aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor)
 
 
@@ -142,4 +120,4 @@ def last_of_running_sum(make: Builder, node: fx.Node) -> fx.Node | None:
         return None
     if y.meta["val"].dtype != node.meta["val"].dtype or not y.meta["val"].is_floating_point():
         return None
-    return make(aten.sum.dim_IntList, y, [dim], False)
+    return make.reduce(aten.sum.dim_IntList, y, [dim], keepdim=False)

@@ -24,7 +24,7 @@ SUMS = (aten.sum.dim_IntList, aten.mean.dim)
 
 def reduced_operand(
     make: Builder,
-    target: Any,
+    target: Any,  # noqa: ANN401 -- an ATen overload
     value: Operand,
     *,
     dims: list[int],
@@ -45,7 +45,7 @@ def reduced_operand(
     offset = rank - len(shape(value))
     inner = [d - offset for d in dims if own[d] > 1]
     if inner:
-        value = make(target, value, inner, True)
+        value = make.reduce(target, value, inner)
     return value if repeat == 1 else make(aten.mul.Tensor, value, repeat)
 
 
@@ -60,7 +60,7 @@ def finished(make: Builder, node: fx.Node, result: fx.Node, *, rest: list[int]) 
     """
     total = reduction(node)
     if rest:
-        result = make(total.target, result, rest, True)
+        result = make.reduce(total.target, result, rest)
     return result if total.keepdim else make(aten.reshape.default, result, list(shape(node)))
 
 
@@ -76,7 +76,7 @@ def factor_out_of_sum(make: Builder, node: fx.Node) -> fx.Node | None:
         free = [d for d in total.dims if is_constant_along(way.factor, [d], rank)]
         if not free:
             continue
-        inner = make(total.target, way.inner, free, True)
+        inner = make.reduce(total.target, way.inner, free)
         result = make(way.target, inner, way.factor)
         return finished(make, node, result, rest=[d for d in total.dims if d not in free])
     return None
@@ -90,7 +90,7 @@ def term_out_of_sum(make: Builder, node: fx.Node) -> fx.Node | None:
     """
     total = reduction(node)
     for way in shifted(total.x):
-        inner = make(total.target, way.inner, total.dims, True)
+        inner = make.reduce(total.target, way.inner, total.dims)
         term = reduced_operand(
             make, total.target, way.term, dims=total.dims, sizes=shape(way.inner)
         )
@@ -115,4 +115,4 @@ def sum_of_sums(make: Builder, node: fx.Node) -> fx.Node | None:
     if not inner.keepdim:
         return None
     both = sorted({*inner.dims, *outer.dims})
-    return finished(make, node, make(outer.target, inner.x, both, True), rest=[])
+    return finished(make, node, make.reduce(outer.target, inner.x, both), rest=[])

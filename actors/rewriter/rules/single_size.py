@@ -31,7 +31,7 @@ def reduce_single(make: Builder, node: fx.Node) -> fx.Node | None:
     rest = [d for d in dims if sizes[d] != 1]
     if not rest:
         return make(aten.reshape.default, x, list(shape(node)))
-    kept = make(node.target, x, rest, True)  # type: ignore[arg-type]
+    kept = make.reduce(node.target, x, rest)
     return kept if keepdim else make(aten.reshape.default, kept, list(shape(node)))
 
 
