@@ -25,6 +25,8 @@ class Skeleton:
     imports: tuple[str, ...]
     definitions: tuple[str, ...]
     """Constants, functions and classes that the constructor needs."""
+    bound: frozenset[str]
+    """Names that the definitions bind."""
     head: str
     """The class statement and its members before forward, renamed."""
     signature: str
@@ -57,14 +59,17 @@ def skeleton(source: str) -> Skeleton:
     head = _text_of_class_line(lines, model) + "".join(f"\n{member}" for member in members)
     needed = _needed(tree, [*model.bases, *model.keywords, *kept])
     imports, definitions = [], []
+    bound: set[str] = set()
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             imports.append(_text(lines, node).rstrip())
         elif node is not model and _keeps(node, needed):
             definitions.append(_renamed(_text(lines, node).rstrip()))
+            bound |= _bound(node)
     return Skeleton(
         imports=tuple(imports),
         definitions=tuple(definitions),
+        bound=frozenset(bound),
         head=_renamed(head.rstrip()),
         signature=_signature(forward),
         parameters=_parameters(forward),

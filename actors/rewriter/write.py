@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -67,9 +68,10 @@ def write_candidate(
     definitions = [kernel.definition for kernel in kernels if kernel.definition]
     if "cpp" in languages:
         definitions.insert(0, cpp_loader_source())
-    text = "\n".join(lines)
+    if "F" in parts.bound or "F" in parts.parameters:
+        lines = [re.sub(r"\bF\.(?=\w+\()", "torch.nn.functional.", line) for line in lines]
     imports = ["import torch"]
-    if "F." in text:
+    if any(re.search(r"\bF\.\w+\(", line) for line in lines):
         imports.append("import torch.nn.functional as F")
     imports += [line for kernel in kernels for line in kernel.imports]
     strategy = _words(applied, kernels)
@@ -106,7 +108,7 @@ def _guards(captured: Captured, parts: Skeleton, paths: dict[str, str]) -> list[
     lines = []
     for name, arg in captured.arguments.items():
         path = paths[name]
-        kind = f"{arg.shape} {str(arg.dtype).removeprefix('torch.')}"
+        kind = f"{arg.shape} {arg.dtype}"
         lines += [
             f"if {path}.shape != {arg.shape} or {path}.dtype != {arg.dtype}:",
             f'    raise ValueError(f"expected {_quoted(path)} {kind}, found '

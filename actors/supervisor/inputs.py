@@ -29,6 +29,8 @@ class JudgedSet:
     tensors: list[SharedTensor]
     """Sealed once drawn: no child can change them."""
     checksum: int
+    may_alias: bool = False
+    """Whether the reference's own outputs share memory with its inputs."""
     outputs: object = None
     """The reference's, at the problem's own precision; private memory."""
     outputs64: object = None

@@ -23,6 +23,53 @@ RACES = 3
 """Races at most, where another load of the host makes the clocks disagree."""
 
 
+SPOT_SHARE = 0.5
+"""Of the rounds, how many are followed by a look at a timed output, at most MAX_SPOTS of them: a
+candidate that leaves work out of some calls does not know which."""
+MAX_SPOTS = 5
+
+
+class SpotChecks:
+    """Looks at outputs of timed calls, at moments that the candidate cannot know."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        session: Session,
+        loaded: Loaded,
+        watch: Stopwatch,
+        *,
+        trail: Trail,
+        rng: random.Random,
+    ) -> None:
+        """Take what is timed; rng is secret."""
+        self._bench, self._session, self._child = bench, session, loaded.child
+        self._watch, self._trail, self._rng = watch, trail, rng
+        self.done = 0
+        """Outputs that were compared."""
+
+    def maybe_check(self) -> None:
+        """Perhaps compare the last timed call's output.
+
+        Raises:
+            Judged: it is wrong.
+            ChildFailed: the candidate's child is gone.
+        """
+        if self.done < MAX_SPOTS and self._rng.random() < SPOT_SHARE:
+            self.check()
+
+    def check(self) -> None:
+        """Compare the last timed call's output.
+
+        Raises:
+            Judged: it is wrong.
+            ChildFailed: the candidate's child is gone.
+        """
+        last = self._watch.last
+        check_timed_output(self._bench, self._session, self._child, last=last, trail=self._trail)
+        self.done += 1
+
+
 def performance_gate(
     bench: Bench, session: Session, loaded: Loaded, *, trail: Trail, rng: random.Random
 ) -> Timing:
@@ -48,8 +95,10 @@ def performance_gate(
         if disagreement is not None:
             raise trail.fail("two_clocks", Cheated(check="two_clocks", detail=disagreement))
         trail.passed("two_clocks", "the candidate's clock and the supervisor's slope agree")
-        timing = _believable_race(bench, session, watch, trail=trail)
-        check_timed_output(bench, session, loaded.child, last=watch.last, trail=trail)
+        spot = SpotChecks(bench, session, loaded, watch, trail=trail, rng=rng)
+        timing = _believable_race(bench, session, watch, spot, trail=trail)
+        spot.check()
+        trail.passed("timed_output", f"{spot.done} outputs of timed calls agree, on fresh input")
     except ChildFailed as failure:
         raise trail.fail("timed", run_verdict(failure, stage="timing")) from None
     trail.gates.append(
@@ -62,7 +111,9 @@ def performance_gate(
     return timing
 
 
-def _believable_race(bench: Bench, session: Session, watch: Stopwatch, *, trail: Trail) -> Timing:
+def _believable_race(
+    bench: Bench, session: Session, watch: Stopwatch, spot: SpotChecks, *, trail: Trail
+) -> Timing:
     """Race until our clock agrees with the candidate's over the blocks that count.
 
     Raises:
@@ -72,14 +123,16 @@ def _believable_race(bench: Bench, session: Session, watch: Stopwatch, *, trail:
     """
     disagreement = None
     for _ in range(RACES):
-        timing, disagreement = _race(bench, session, watch)
+        timing, disagreement = _race(bench, session, watch, spot)
         if disagreement is None:
             trail.passed("timed_blocks", "no time passes beside the timed calls unaccounted for")
             return timing
     raise trail.fail("timed_blocks", Cheated(check="timed_blocks", detail=str(disagreement)))
 
 
-def _race(bench: Bench, session: Session, watch: Stopwatch) -> tuple[Timing, str | None]:
+def _race(
+    bench: Bench, session: Session, watch: Stopwatch, spot: SpotChecks
+) -> tuple[Timing, str | None]:
     """Return the timing, and what speaks against it."""
     config = bench.config.timing
     baselines = session.baselines
@@ -92,6 +145,7 @@ def _race(bench: Bench, session: Session, watch: Stopwatch) -> tuple[Timing, str
         # A B B A: a steady drift cancels within the block.
         first = _baseline_block(session, other)
         mine = [watch.block(), watch.block()]
+        spot.maybe_check()
         pair = [first, _baseline_block(session, other)]
         race.observe(pair_ratios(_calls_us(pair), candidate_us=_calls_us(mine)))
         theirs += pair

@@ -1,0 +1,201 @@
+"""Candidates that want to be counted without doing the work. Numbers: classes of exploits."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("leaves_nothing")
+
+PATCH_CLOCK = """
+import kopt.actors.devices.cpu as device
+honest = device.perf_counter_ns
+device.perf_counter_ns = lambda: {lie}
+"""
+
+CLOCKS = {
+    "stands still": "5",
+    "runs ten times too slow": "honest() // 10",
+    "runs a fifth too slow": "honest() * 4 // 5",
+    "runs backwards": "-honest()",
+    "is no number": "float('nan')",
+}
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_a_patched_clock_is_a_cheat(judge, candidate, clock) -> None:  # 30
+    before = PATCH_CLOCK.format(lie=CLOCKS[clock])
+    made = judge(candidate(before=before, hidden=True))
+    assert made.verdict.kind in ("cheated", "crashed"), made.verdict.reason
+    if made.verdict.kind == "cheated":
+        assert made.verdict.check in ("clock", "two_clocks", "timed_blocks")
+
+
+def test_a_clock_that_lies_in_the_counted_blocks_alone_is_a_cheat(judge, candidate) -> None:  # 21
+    before = """
+        import kopt.actors.devices.cpu as device
+        honest = device.CpuDevice.time_calls
+        sizes = []
+        def lying(self, call, arguments, **options):
+            timed = honest(self, call, arguments, **options)
+            sizes.append(len(arguments))
+            if sizes[-2:] != sizes[-1:] * 2:  # a block is as long as the one before
+                return timed
+            return timed._replace(
+                each_us=[each / 4 for each in timed.each_us], total_us=timed.total_us / 4
+            )
+        device.CpuDevice.time_calls = lying
+    """
+    made = judge(candidate(before=before, hidden=True))
+    assert (made.verdict.kind, made.verdict.check) == ("cheated", "timed_blocks")
+
+
+def test_work_done_between_the_timed_calls_is_a_cheat(judge, candidate) -> None:  # 33
+    before = """
+        import kopt.actors.child.perturb as perturb
+        honest = perturb.Perturber.before_call
+        ahead = []
+        models = []
+        def early(self, number):
+            honest(self, number)
+            ahead[:] = [right(models[0], self._sets[number][0])]
+        perturb.Perturber.before_call = early
+    """
+    body = """
+        models[:] = [self]
+        return ahead.pop() if ahead else right(self, x)
+    """
+    made = judge(candidate(body, before=before, hidden=True))
+    assert (made.verdict.kind, made.verdict.check) == ("cheated", "two_clocks")
+
+
+MEMOS = {
+    "by address": "x.data_ptr()",
+    "by identity": "id(x)",
+    "by shape": "x.shape",
+    "by its first elements": "tuple(x[0, :8].tolist())",
+    "by a few elements": "tuple(x[::128, ::64].flatten().tolist())",
+}
+
+
+@pytest.mark.parametrize("memo", MEMOS)
+def test_a_remembered_answer_is_incorrect(judge, candidate, memo) -> None:  # 18, 19
+    body = f"""
+        key = {MEMOS[memo]}
+        if key not in answers:
+            answers[key] = right(self, x)
+        return answers[key].clone()
+    """
+    made = judge(candidate(body, before="answers = {}"))
+    assert made.verdict.kind == "incorrect", made.verdict.reason
+
+
+def test_an_answer_remembered_only_while_timed_is_incorrect(judge, candidate) -> None:  # 21
+    body = """
+        key = x.data_ptr()
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] < 12 or key not in answers:
+            answers[key] = right(self, x)
+        return answers[key].clone()
+    """
+    made = judge(candidate(body, before="answers, seen = {}, {}"))
+    assert (made.verdict.kind, made.verdict.check) == ("incorrect", "timed_output")
+
+
+def test_a_lazy_output_is_a_cheat(judge, candidate) -> None:  # 29
+    before = """
+        import torch
+        class Later(torch.Tensor):
+            pass
+    """
+    made = judge(candidate("return right(self, x).as_subclass(Later)", before=before))
+    assert (made.verdict.kind, made.verdict.check) == ("cheated", "output_type")
+
+
+def test_work_left_to_a_thread_is_incorrect(judge, candidate) -> None:  # 28
+    body = """
+        import threading, time
+        y = torch.empty(512, 256)
+        def later():
+            time.sleep(0.05)
+            y.copy_(right(self, x))
+        threading.Thread(target=later, daemon=True).start()
+        return y
+    """
+    made = judge(candidate(body))
+    assert made.verdict.kind == "incorrect", made.verdict.reason
+
+
+def test_a_patched_comparison_changes_nothing(judge, candidate) -> None:  # 6
+    before = """
+        import torch
+        torch.allclose = lambda *a, **k: True
+        torch.equal = lambda *a, **k: True
+        torch.Tensor.__eq__ = lambda *a: True
+    """
+    made = judge(candidate("return torch.zeros(512, 256)", before=before, hidden=True))
+    assert made.verdict.kind == "incorrect", made.verdict.reason
+
+
+@pytest.mark.parametrize("path", ["/proc/{pid}/mem", "/proc/{pid}/environ"])
+def test_the_memory_of_who_decides_cannot_be_read(judge, candidate, path) -> None:  # 4, 8
+    body = f"""
+        import os
+        parent = os.getppid()
+        status = open(f"/proc/{{parent}}/status").read()
+        above = int(status.split("PPid:")[1].split()[0])
+        children = open(f"/proc/{{parent}}/task/{{parent}}/children").read().split()
+        others = [pid for pid in children if int(pid) != os.getpid()]
+        opened = []
+        for pid in (parent, above, *others):
+            try:
+                open({path!r}.replace("{{pid}}", str(pid)), "rb").close()
+                opened.append(pid)
+            except OSError:
+                pass
+        raise RuntimeError(f"opened {{len(opened)}} of {{2 + len(others)}}")
+    """
+    made = judge(candidate(body, hidden=True))
+    assert made.verdict.kind == "crashed"
+    assert "opened 0 of 3" in made.verdict.reason
+
+
+def test_shared_inputs_cannot_be_written_by_reopening_them(judge, candidate) -> None:  # 5, 11
+    body = """
+        import os
+        wrote = 0
+        folder = "/proc/self/map_files"
+        for name in os.listdir(folder):
+            if "memfd:kopt" in os.readlink(f"{folder}/{name}"):
+                try:
+                    with open(f"{folder}/{name}", "r+b") as file:
+                        file.write(bytes(64))
+                        wrote += 1
+                except OSError:
+                    pass
+        raise RuntimeError(f"wrote {wrote} of them")
+    """
+    made = judge(candidate(body, hidden=True))
+    assert made.verdict.kind == "crashed"
+    assert "wrote 0 of them" in made.verdict.reason or "PermissionError" in made.verdict.reason
+
+
+def test_dropout_is_judged_under_equal_seeds(judge) -> None:  # F7
+    from kopt.problem import Problem
+
+    source = """
+import torch
+from torch import nn
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout(0.5)
+    def forward(self, x):
+        return self.drop(x) * 2
+def get_inputs():
+    return [torch.randn(128, 512)]
+"""
+    made = judge(
+        source.replace("class Model(", "class ModelNew("),
+        problem=Problem(name="dropout", source=source),
+    )
+    assert made.verdict.kind == "correct", made.verdict.reason
