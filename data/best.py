@@ -16,7 +16,7 @@ from pathlib import Path
 from kopt.data.atomic import make_folder, store_error, write_bytes
 from kopt.data.fold import RunState
 from kopt.data.rundir import RunDir
-from kopt.evaluation import EvalJson
+from kopt.evaluation import EvalJson, rank
 from kopt.events import CandidateMade
 from kopt.ladder import LADDERS
 from kopt.problem import Problem
@@ -84,7 +84,7 @@ def rank_candidates(state: RunState) -> dict[str, list[Ranked]]:
                     candidates = found.setdefault(search.started.problem, {})
                     candidates.setdefault(entry.made.candidate, entry)
     return {
-        problem_id: sorted(candidates.values(), key=lambda e: -(e.evaluation["speedup"] or 0.0))
+        problem_id: sorted(candidates.values(), key=lambda e: rank(e.evaluation), reverse=True)
         for problem_id, candidates in found.items()
     }
 

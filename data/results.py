@@ -16,7 +16,7 @@ from kopt.data.fold import ExpansionState, RunState, SearchState
 from kopt.data.rundir import RunDir
 from kopt.data.schema import RESULTS_SCHEMA
 from kopt.errors import StoreError
-from kopt.evaluation import EvalJson
+from kopt.evaluation import EvalJson, rank
 from kopt.verdict import VerdictKind
 
 Outcome = Literal["optimized", "matched", "synthesis_failed", "fallback", "unsolved"]
@@ -118,13 +118,12 @@ def read_results(path: Path | str) -> list[ResultRow]:
 
 
 def best_slot(search: SearchState) -> tuple[ExpansionState, int] | None:
-    """Return the slot of the fastest correct candidate; the earliest of equals; None if none."""
+    """Return the slot of the best correct candidate by `rank`; the earliest of equals; None."""
     best: tuple[ExpansionState, int] | None = None
-    best_speedup = float("-inf")
+    highest = (float("-inf"), float("-inf"))
     for expansion, index, evaluation in _verdicts(search):
-        speedup = evaluation["speedup"]
-        if evaluation["kind"] == "correct" and speedup is not None and speedup > best_speedup:
-            best, best_speedup = (expansion, index), speedup
+        if rank(evaluation) > highest:
+            best, highest = (expansion, index), rank(evaluation)
     return best
 
 

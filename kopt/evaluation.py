@@ -127,6 +127,18 @@ class EvalJson(TimingJson):
     timeline_s: dict[str, float]
 
 
+def rank(record: EvalJson) -> tuple[float, float]:
+    """Return the key by which candidates are ranked, the best last.
+
+    The low end of the interval decides, then the speed-up: of many candidates, the one with the
+    highest estimate is too often the one whose noise was kindest. Not correct: -inf.
+    """
+    speedup, interval = record["speedup"], record["speedup_ci"]
+    if record["kind"] != "correct" or speedup is None or interval is None:
+        return float("-inf"), float("-inf")
+    return interval[0], speedup
+
+
 def to_json(evaluation: Evaluation) -> EvalJson:
     """Return the JSON form: the union becomes `kind` beside nullable fields."""
     verdict = evaluation.verdict

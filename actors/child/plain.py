@@ -19,8 +19,21 @@ class NotPlain(Exception):
     """A value has no plain form; the text says which."""
 
 
-def encode(value: object, put: Callable[[torch.Tensor], int], *, depth: int = 0) -> Any:  # noqa: ANN401
+def encode(
+    value: object,
+    put: Callable[[torch.Tensor], int],
+    *,
+    by_key: bool = False,
+    depth: int = 0,
+) -> Any:  # noqa: ANN401
     """Return the JSON form of a tree; `put` keeps a tensor and returns its number.
+
+    Args:
+        value: the tree.
+        put: called for each tensor, in the order of the form.
+        by_key: dicts by sorted key, so that equal outputs number their tensors equally; otherwise
+            in their own order.
+        depth: of the tree above.
 
     Raises:
         NotPlain: the tree holds something else than tensors, None, bools, numbers, strings,
@@ -28,6 +41,10 @@ def encode(value: object, put: Callable[[torch.Tensor], int], *, depth: int = 0)
     """
     if depth > MAX_DEPTH:
         raise NotPlain(f"nested deeper than {MAX_DEPTH}")
+
+    def inner(item: object) -> Any:  # noqa: ANN401
+        return encode(item, put, by_key=by_key, depth=depth + 1)
+
     if isinstance(value, torch.Tensor):
         return {"tensor": put(value)}
     if value is None:
@@ -37,16 +54,12 @@ def encode(value: object, put: Callable[[torch.Tensor], int], *, depth: int = 0)
     if isinstance(value, torch.dtype):
         return {"dtype": dtype_name(value)}
     if isinstance(value, list):
-        return {"list": [encode(item, put, depth=depth + 1) for item in value]}
+        return {"list": [inner(item) for item in value]}
     if isinstance(value, tuple):
-        return {"tuple": [encode(item, put, depth=depth + 1) for item in value]}
+        return {"tuple": [inner(item) for item in value]}
     if isinstance(value, dict):
-        return {
-            "dict": [
-                [encode(key, put, depth=depth + 1), encode(item, put, depth=depth + 1)]
-                for key, item in value.items()
-            ]
-        }
+        keys = sorted(value, key=str) if by_key else list(value)
+        return {"dict": [[inner(key), inner(value[key])] for key in keys]}
     raise NotPlain(f"a {type(value).__name__}")
 
 

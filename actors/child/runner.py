@@ -324,7 +324,7 @@ class Runner:
         for position, (out, number) in enumerate(zip(outputs, sets, strict=True)):
             first = len(self._stash)
             try:
-                trees.append(self._stash_tree(out, fresh=False))
+                trees.append(self._stash_tree(out, is_output=True))
             except NotPlain as error:
                 raise StageFailed("output", f"forward returned {error}") from error
             tensors = self._stash[first:]
@@ -339,15 +339,15 @@ class Runner:
             self._stash = []
         return answer
 
-    def _stash_tree(self, value: object, *, fresh: bool = True) -> Any:  # noqa: ANN401
-        if fresh:
+    def _stash_tree(self, value: object, *, is_output: bool = False) -> Any:  # noqa: ANN401
+        if not is_output:  # the outputs of several calls are kept together
             self._stash = []
 
         def put(tensor: torch.Tensor) -> int:
             self._stash.append(tensor)
             return len(self._stash) - 1
 
-        return encode(value, put)
+        return encode(value, put, by_key=is_output)
 
     def _stashed(self) -> dict[str, Any]:
         return {"specs": [spec_of(tensor).to_json() for tensor in self._stash]}

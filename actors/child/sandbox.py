@@ -12,10 +12,17 @@ import resource
 import signal
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_CAPBSET_DROP = 24
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_SET_CHILD_SUBREAPER = 36
 _CLONE_NEWNET = 0x40000000
 _CLONE_NEWIPC = 0x08000000
+
+_CAPABILITY_VERSION_3 = 0x20080522
+_LAST_CAPABILITY = 63
+_KEPT_CAPABILITIES = (1 << 1) | (1 << 2) | (1 << 3)
+"""DAC_OVERRIDE, DAC_READ_SEARCH and FOWNER: root's files may belong to others (a mounted home)."""
 
 MAX_FILE_BYTES = 4 << 30
 MAX_FILES = 4_096
@@ -35,6 +42,14 @@ def die_with_parent() -> None:
 def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ended, so that none escapes."""
     _libc().prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def conceal() -> None:
+    """Have the kernel refuse other processes of this user the memory of the calling one.
+
+    Whoever holds CAP_SYS_PTRACE can read it all the same, which `confine` takes from children.
+    """
+    _libc().prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def confine(*, memory_bytes: int | None) -> str:
@@ -59,8 +74,24 @@ def confine(*, memory_bytes: int | None) -> str:
     level = "process"
     if _libc().unshare(_CLONE_NEWNET | _CLONE_NEWIPC) == 0:
         level = "namespace"
+    _drop_capabilities()
     _libc().prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     return level
+
+
+def _drop_capabilities() -> None:
+    """Leave root what concerns files alone: no reading of other processes, no mounts."""
+    libc = _libc()
+    for number in range(_LAST_CAPABILITY + 1):
+        if not _KEPT_CAPABILITIES >> number & 1:
+            libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)  # where it may not, it has none to drop
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
+    held = (ctypes.c_uint32 * 6)()
+    if libc.capget(header, held) != 0:
+        return
+    for index in range(6):  # effective, permitted, inheritable; then the same of the upper half
+        held[index] &= _KEPT_CAPABILITIES if index < 2 else 0
+    libc.capset(header, held)
 
 
 def _limit(which: int, value: int) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from kopt.actors.child.channel import Channel, ChannelClosed
-from kopt.actors.child.sandbox import adopt_orphans, confine
+from kopt.actors.child.sandbox import adopt_orphans, conceal, confine
 
 KILL_S = 5.0
 """Seconds to wait for a killed process to be gone."""
@@ -159,6 +159,7 @@ def main() -> None:
     this process before it could end what its children left behind.
     """
     adopt_orphans()
+    conceal()
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     import torch
 

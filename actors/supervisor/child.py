@@ -5,11 +5,15 @@ Whatever the child does ends in an answer or in ChildFailed; it is then of no fu
 
 from __future__ import annotations
 
+import array
+import fcntl
 import os
 import shutil
 import signal
 import tempfile
+import termios
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +32,8 @@ from kopt.verdict import LOG_BYTES, bounded_log
 
 OPEN_S = 60.0
 """Making the device's context."""
+SETTLE_TURNS = 100
+SETTLE_S = 0.002
 
 
 class ChildFailed(Exception):
@@ -144,7 +150,8 @@ class Child:
             self.end()
             raise ChildFailed("died", operation, f"spoke out of turn: {error}") from None
         if "failed" in answer:
-            log = bounded_log(str(answer.get("log", "")))
+            printed = self._output.settled() if operation == "import" else ""
+            log = bounded_log(f"{printed}\n{answer.get('log', '')}".lstrip())
             raise ChildFailed("raised", str(answer["failed"])[:100], log)
         return answer
 
@@ -237,6 +244,16 @@ class _LastWords:
 
     def text(self) -> str:
         return self._tail.decode(errors="replace")
+
+    def settled(self) -> str:
+        """Return the text once the pipe is empty: a compiler's words come before its failure."""
+        for _ in range(SETTLE_TURNS):
+            time.sleep(SETTLE_S)
+            waiting = array.array("i", [0])
+            fcntl.ioctl(self._fd, termios.FIONREAD, waiting)
+            if waiting[0] == 0:
+                break
+        return self.text()
 
     def close(self) -> None:
         """Wait for the end of the pipe: every writer is dead by now."""

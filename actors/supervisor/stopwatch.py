@@ -152,7 +152,8 @@ class Stopwatch:
         Raises:
             ChildFailed: as `block`.
         """
-        call_us = max(self._total_us(self._calls) / self._calls, 0.05)
+        wall_us, _, _ = self._wall_us(self._calls)  # by our clock: theirs may make it hours
+        call_us = max(wall_us / self._calls, 0.05)
         extra = min(max(self._calls, math.ceil(work_s * 1e6 / call_us)), MAX_SLOPE_CALLS)
         found = sorted(
             (self._slopes(extra) for _ in range(SLOPE_REPEATS)),

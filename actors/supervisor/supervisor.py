@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 
+from kopt.actors.child.sandbox import conceal
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName, describe
 from kopt.actors.supervisor.environment import child_environment
@@ -66,6 +67,7 @@ class Supervisor:
         """
         if config.secret is None:
             raise ValueError("a supervisor needs a secret")
+        conceal()
         self.target = target or describe(device)
         num_threads = len(os.sched_getaffinity(0))
         torch.set_num_threads(num_threads)  # of comparisons; Ray gives its actors one

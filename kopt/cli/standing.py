@@ -104,7 +104,7 @@ class Standing:
             return
         standing.correct += 1
         known = self.best.get(standing.problem)
-        if known is None or speedup > known.speedup:
+        if known is None or (interval[0], speedup) > (known.low, known.speedup):
             self.best[standing.problem] = Best(
                 speedup=speedup,
                 low=interval[0],

@@ -57,6 +57,7 @@ def get_init_inputs():
 """
 """A small product, a ReLU that its own inputs never need, and weights that start as 1 and 0."""
 
+
 @dataclass(frozen=True)
 class Footprint:
     """What the evaluator holds of this machine."""
@@ -146,7 +147,10 @@ def leaves_nothing(judge: Judge) -> Iterator[None]:
     """After the test the evaluator holds no more processes, descriptors and folders than before."""
     before = judge.footprint()
     yield
-    assert judge.footprint() == before
+    after = judge.footprint()
+    assert after.descriptors <= before.descriptors
+    assert after.processes <= before.processes
+    assert after.scratch <= before.scratch
 
 
 @pytest.fixture
@@ -162,7 +166,9 @@ def candidate():
         text = text.replace("def forward(self, x)", "def right(self, x)")
         text = text.replace("    def mixing", "    def forward(self, x):\n{body}\n\n    def mixing")
         text = text.replace("{body}", textwrap.indent(textwrap.dedent(body).strip(), " " * 8))
-        text = textwrap.dedent(before).strip() + "\n" + text.replace("def get_inputs", "def _unused")
+        text = (
+            textwrap.dedent(before).strip() + "\n" + text.replace("def get_inputs", "def _unused")
+        )
         text += "\nright = ModelNew.right\n"
         return smuggled(text) if hidden else text
 

@@ -107,7 +107,7 @@ def test_a_lazy_output_is_a_cheat(judge, candidate) -> None:  # 29
         class Later(torch.Tensor):
             pass
     """
-    made = judge(candidate("return right(self, x).as_subclass(Later)", before=before))
+    made = judge(candidate("return right(self, x).as_subclass(Later)", before=before, hidden=True))
     assert (made.verdict.kind, made.verdict.check) == ("cheated", "output_type")
 
 
@@ -161,41 +161,23 @@ def test_the_memory_of_who_decides_cannot_be_read(judge, candidate, path) -> Non
 
 def test_shared_inputs_cannot_be_written_by_reopening_them(judge, candidate) -> None:  # 5, 11
     body = """
-        import os
-        wrote = 0
+        import fcntl, os
+        sealed = wrote = 0
         folder = "/proc/self/map_files"
-        for name in os.listdir(folder):
-            if "memfd:kopt" in os.readlink(f"{folder}/{name}"):
-                try:
-                    with open(f"{folder}/{name}", "r+b") as file:
+        for name in os.listdir(folder) if os.access(folder, os.R_OK) else []:
+            try:
+                if "memfd:kopt" not in os.readlink(f"{folder}/{name}"):
+                    continue
+                with open(f"{folder}/{name}", "r+b") as file:
+                    if fcntl.fcntl(file, fcntl.F_GET_SEALS):
+                        sealed += 1
                         file.write(bytes(64))
+                        file.flush()
                         wrote += 1
-                except OSError:
-                    pass
-        raise RuntimeError(f"wrote {wrote} of them")
+            except OSError:
+                pass
+        raise RuntimeError(f"wrote {wrote} sealed ones")
     """
     made = judge(candidate(body, hidden=True))
     assert made.verdict.kind == "crashed"
-    assert "wrote 0 of them" in made.verdict.reason or "PermissionError" in made.verdict.reason
-
-
-def test_dropout_is_judged_under_equal_seeds(judge) -> None:  # F7
-    from kopt.problem import Problem
-
-    source = """
-import torch
-from torch import nn
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.drop = nn.Dropout(0.5)
-    def forward(self, x):
-        return self.drop(x) * 2
-def get_inputs():
-    return [torch.randn(128, 512)]
-"""
-    made = judge(
-        source.replace("class Model(", "class ModelNew("),
-        problem=Problem(name="dropout", source=source),
-    )
-    assert made.verdict.kind == "correct", made.verdict.reason
+    assert "wrote 0 sealed ones" in made.verdict.reason

@@ -165,7 +165,9 @@ LINGERING = {
 
 
 @pytest.mark.parametrize("how", LINGERING)
-def test_a_process_left_behind_is_killed_with_its_child(judge, candidate, running_with, how) -> None:
+def test_a_process_left_behind_is_killed_with_its_child(
+    judge, candidate, running_with, how
+) -> None:
     word = f"98{list(LINGERING).index(how):03d}"
     body = "import subprocess\n" + textwrap.dedent(LINGERING[how]).replace("{word}", word)
     made = judge(candidate(body + "\nraise RuntimeError('left processes')"))

@@ -26,7 +26,10 @@ def written(source, *, mode="train", languages=("torch",)):
 
 def run_both(source, *, mode="train", languages=("torch",)):
     """Give what reference and candidate answer to equal weights and inputs, and both modules."""
-    reference, candidate = imported(source), imported(written(source, mode=mode, languages=languages).source)
+    reference, candidate = (
+        imported(source),
+        imported(written(source, mode=mode, languages=languages).source),
+    )
     init = reference.get_init_inputs() if hasattr(reference, "get_init_inputs") else []
     torch.manual_seed(3)
     old = reference.Model(*init)
@@ -45,8 +48,10 @@ def test_the_file_keeps_the_constructor_and_leaves_out_the_inputs():
         HEAD
         + "WIDTH = 8\nBATCH = 4\n\n\ndef start(x):\n    return nn.init.normal_(x, std=WIDTH)\n\n\n"
         "class Model(nn.Module):\n    '''Reference.'''\n    def __init__(self, n):\n"
-        "        super(Model, self).__init__()\n        self.w = nn.Parameter(torch.empty(n, 3))  # kept\n"
-        "        start(self.w)\n        self._more()\n\n    def _more(self):\n        self.k = 2.0\n\n"
+        "        super(Model, self).__init__()\n"
+        "        self.w = nn.Parameter(torch.empty(n, 3))  # kept\n"
+        "        start(self.w)\n        self._more()\n\n"
+        "    def _more(self):\n        self.k = 2.0\n\n"
         "    def helper(self, x):\n        return x @ self.w\n\n    def forward(self, x):\n"
         "        return self.helper(x) * self.k\n\n\n"
         "def get_inputs():\n    return [torch.randn(BATCH, WIDTH)]\n\n\n"
@@ -69,7 +74,8 @@ def case(init, forward, inputs, *, names="x"):
     body = "".join(f"        {line}\n" for line in init.split("; "))
     steps = "".join(f"        {line}\n" for line in forward.split("; "))
     return (
-        f"{HEAD}\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n{body}\n"
+        f"{HEAD}\nclass Model(nn.Module):\n"
+        f"    def __init__(self):\n        super().__init__()\n{body}\n"
         f"    def forward(self, {names}):\n{steps}\n\ndef get_inputs():\n    return [{inputs}]\n"
     )
 
@@ -87,31 +93,85 @@ SOURCES = {
     ),
     "two results": case("pass", "return x + 1, torch.exp(x)", "torch.randn(3, 4)"),
     "a dict": case("pass", "return {'a': x * 2, 'b': [x, x.sum()]}", "torch.randn(3, 4)"),
-    "variadic": case("pass", "return xs[0] - xs[1] / 2", "torch.randn(3, 4), torch.randn(4)", names="*xs"),
-    "nested": case("pass", "return x[0] @ x[1]['w']", "[torch.randn(3, 4), {'w': torch.randn(4, 2)}]"),
-    "a constant": case("pass", "return x * n + float(k)", "torch.randn(3, 4), 3, '2.5'", names="x, n, k"),
+    "variadic": case(
+        "pass", "return xs[0] - xs[1] / 2", "torch.randn(3, 4), torch.randn(4)", names="*xs"
+    ),
+    "nested": case(
+        "pass", "return x[0] @ x[1]['w']", "[torch.randn(3, 4), {'w': torch.randn(4, 2)}]"
+    ),
+    "a constant": case(
+        "pass", "return x * n + float(k)", "torch.randn(3, 4), 3, '2.5'", names="x, n, k"
+    ),
     "in place": case(
         "self.c = nn.Conv2d(2, 3, 3)",
         "x = F.relu(self.c(x), inplace=True); x += 1; x.mul_(2); return x",
         "torch.randn(2, 2, 6, 6)",
     ),
-    "write to a slice": case("pass", "y = x * 2; y[:, 0] = x[:, 1]; return y + 1", "torch.randn(3, 4)"),
-    "literal": case("pass", "return torch.min(x, torch.tensor(0.25)) * torch.tensor(2.0)", "torch.randn(3, 4)"),
-    "literal vector": case("pass", "return x * torch.tensor([1.0, 2.0, 3.0, 4.0])", "torch.randn(3, 4)"),
-    "integers": case("self.e = nn.Embedding(9, 4)", "return self.e(i).sum(1)", "torch.randint(0, 9, (5, 3))", names="i"),
-    "masks": case("pass", "return torch.where(m, x, -x).masked_fill(m, 0.5)", "torch.randn(3, 4), torch.rand(3, 4) > 0.5", names="x, m"),
+    "write to a slice": case(
+        "pass", "y = x * 2; y[:, 0] = x[:, 1]; return y + 1", "torch.randn(3, 4)"
+    ),
+    "literal": case(
+        "pass", "return torch.min(x, torch.tensor(0.25)) * torch.tensor(2.0)", "torch.randn(3, 4)"
+    ),
+    "literal vector": case(
+        "pass", "return x * torch.tensor([1.0, 2.0, 3.0, 4.0])", "torch.randn(3, 4)"
+    ),
+    "integers": case(
+        "self.e = nn.Embedding(9, 4)",
+        "return self.e(i).sum(1)",
+        "torch.randint(0, 9, (5, 3))",
+        names="i",
+    ),
+    "masks": case(
+        "pass",
+        "return torch.where(m, x, -x).masked_fill(m, 0.5)",
+        "torch.randn(3, 4), torch.rand(3, 4) > 0.5",
+        names="x, m",
+    ),
     "a scalar": case("pass", "return x.mean() * 3", "torch.randn(3, 4)"),
     "the input itself": case("self.d = nn.Dropout(0.0)", "return self.d(x)", "torch.randn(3, 4)"),
-    "new tensors": case("pass", "return x + torch.arange(4, device=x.device) + torch.zeros(4)", "torch.randn(3, 4)"),
-    "a plain attribute": case("self.m = torch.tril(torch.ones(4, 4))", "return x @ self.m", "torch.randn(3, 4)"),
-    "names that clash": case("self.w = nn.Parameter(torch.randn(4))", "return torch.exp(y) + torch.tanh(weight * self.w)", "torch.randn(3, 4), torch.randn(4)", names="y, weight"),
+    "new tensors": case(
+        "pass", "return x + torch.arange(4, device=x.device) + torch.zeros(4)", "torch.randn(3, 4)"
+    ),
+    "a plain attribute": case(
+        "self.m = torch.tril(torch.ones(4, 4))", "return x @ self.m", "torch.randn(3, 4)"
+    ),
+    "names that clash": case(
+        "self.w = nn.Parameter(torch.randn(4))",
+        "return torch.exp(y) + torch.tanh(weight * self.w)",
+        "torch.randn(3, 4), torch.randn(4)",
+        names="y, weight",
+    ),
     "an empty tensor": case("pass", "return torch.cat([x, x * 2])", "torch.randn(0, 4)"),
-    "attention": case("pass", "return F.scaled_dot_product_attention(q, q, q, is_causal=True)", "torch.randn(2, 2, 5, 4)", names="q"),
-    "gru": case("self.g = nn.GRU(4, 5, batch_first=True)", "return self.g(x)[0][:, -1]", "torch.randn(2, 3, 4)"),
-    "padding and views": case("pass", "y = F.pad(x, (1, 1)); a, b = y.chunk(2, dim=-1); return a.transpose(0, 1).reshape(-1) * b.flatten()", "torch.randn(3, 4)"),
-    "norms": case("self.n = nn.LayerNorm(4); self.g = nn.GroupNorm(2, 4)", "return self.g(self.n(x)) + F.rms_norm(x, (4,))", "torch.randn(3, 4)"),
-    "a default": case("pass", "return x * scale if mask is None else x", "torch.randn(3, 4)", names="x, scale=2.0, mask=None"),
-}  # fmt: skip
+    "attention": case(
+        "pass",
+        "return F.scaled_dot_product_attention(q, q, q, is_causal=True)",
+        "torch.randn(2, 2, 5, 4)",
+        names="q",
+    ),
+    "gru": case(
+        "self.g = nn.GRU(4, 5, batch_first=True)",
+        "return self.g(x)[0][:, -1]",
+        "torch.randn(2, 3, 4)",
+    ),
+    "padding and views": case(
+        "pass",
+        "y = F.pad(x, (1, 1)); a, b = y.chunk(2, dim=-1); "
+        "return a.transpose(0, 1).reshape(-1) * b.flatten()",
+        "torch.randn(3, 4)",
+    ),
+    "norms": case(
+        "self.n = nn.LayerNorm(4); self.g = nn.GroupNorm(2, 4)",
+        "return self.g(self.n(x)) + F.rms_norm(x, (4,))",
+        "torch.randn(3, 4)",
+    ),
+    "a default": case(
+        "pass",
+        "return x * scale if mask is None else x",
+        "torch.randn(3, 4)",
+        names="x, scale=2.0, mask=None",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -161,7 +221,9 @@ def test_weights_changed_after_construction_are_used():
 def test_other_shapes_are_refused_in_a_line():
     source = SOURCES["two results"]
     candidate = imported(written(source).source).ModelNew()
-    with pytest.raises(ValueError, match=r"expected x \(3, 4\) torch.float32, found \(5, 4\) torch"):
+    with pytest.raises(
+        ValueError, match=r"expected x \(3, 4\) torch.float32, found \(5, 4\) torch"
+    ):
         candidate(torch.randn(5, 4))
     with pytest.raises(ValueError, match="float64"):
         candidate(torch.randn(3, 4, dtype=torch.float64))

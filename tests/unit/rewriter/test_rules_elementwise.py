@@ -27,8 +27,11 @@ CASES = [
     ("sum_of_sums", "return x.mean(3, keepdim=True).mean((2, 3))", IMAGE),
     ("factor_out_of_pool", "return F.avg_pool2d(x * s, 3, padding=1)", IMAGE),
     ("term_out_of_pool", "return F.avg_pool2d(x - s, 2)", IMAGE),
-    ("term_out_of_pool", "return F.avg_pool1d(c + x.unsqueeze(1), 2)", {
-        "inputs": ("torch.randn(4, 6)", "torch.randn(4, 1, 1)"), "names": "x, c"}),
+    (
+        "term_out_of_pool",
+        "return F.avg_pool1d(c + x.unsqueeze(1), 2)",
+        {"inputs": ("torch.randn(4, 6)", "torch.randn(4, 1, 1)"), "names": "x, c"},
+    ),
     ("pool_of_pool", "return F.avg_pool2d(F.avg_pool2d(x, 2), 2)", IMAGE),
     ("pool_of_pool", "return F.avg_pool2d(F.avg_pool2d(x, 2), 3, 1)", IMAGE),
     ("sum_of_pool", "return F.avg_pool2d(x, 2).mean((2, 3))", IMAGE),
@@ -75,7 +78,7 @@ CASES = [
     ("pick_before_row_wise", "return F.layer_norm(x, (6,))[-1]", ROWS),
     ("pick_before_row_wise", "return torch.softmax(x, 1)[0, :, 1:]", IMAGE),
     ("last_of_running_sum", "return torch.cumsum(x, 1)[:, -1]", ROWS),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +124,7 @@ NOT = [
     ("pick_before_row_wise", "return torch.softmax(x, 1)[:, 2:]", IMAGE),
     ("last_of_running_sum", "return torch.cumsum(x, 1)[:, 2]", ROWS),
     ("last_of_running_sum", "return torch.cumsum(x, 0)[:, -1]", ROWS),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
