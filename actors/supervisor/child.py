@@ -238,6 +238,8 @@ class _LastWords:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+        self._is_open = True
+        self._lock = threading.Lock()
         self._tail = b""
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -250,7 +252,10 @@ class _LastWords:
         for _ in range(SETTLE_TURNS):
             time.sleep(SETTLE_S)
             waiting = array.array("i", [0])
-            fcntl.ioctl(self._fd, termios.FIONREAD, waiting)
+            with self._lock:
+                if not self._is_open:
+                    break
+                fcntl.ioctl(self._fd, termios.FIONREAD, waiting)
             if waiting[0] == 0:
                 break
         return self.text()
@@ -264,4 +269,6 @@ class _LastWords:
             while chunk := os.read(self._fd, 1 << 16):
                 self._tail = (self._tail + chunk)[-LOG_BYTES:]
         finally:
-            os.close(self._fd)
+            with self._lock:
+                self._is_open = False
+                os.close(self._fd)

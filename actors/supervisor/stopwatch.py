@@ -116,15 +116,15 @@ class Stopwatch:
         self.last = LastCall(number=min(sets), perturbation=None, seed=0)
 
     def warm_up(self) -> None:
-        """Run until clocks and caches are settled, and choose the size of a block.
+        """Run until clocks and caches are settled, and choose the size of a block by our clock.
 
         Raises:
             ChildFailed: the module raises, dies or hangs.
         """
         began_s = time.monotonic()
-        call_us = self._total_us(WARM_UP_CALLS) / WARM_UP_CALLS
+        call_us = self._wall_us(WARM_UP_CALLS)[0] / WARM_UP_CALLS
         while time.monotonic() - began_s < WARM_UP_S:
-            call_us = self._total_us(self._fitting(call_us)) / self._calls
+            call_us = self._wall_us(self._fitting(call_us))[0] / self._calls
         self._fitting(call_us)
 
     def block(self) -> Block:
@@ -152,7 +152,7 @@ class Stopwatch:
         Raises:
             ChildFailed: as `block`.
         """
-        wall_us, _, _ = self._wall_us(self._calls)  # by our clock: theirs may make it hours
+        wall_us, _, _ = self._wall_us(self._calls)  # theirs might make it hours
         call_us = max(wall_us / self._calls, 0.05)
         extra = min(max(self._calls, math.ceil(work_s * 1e6 / call_us)), MAX_SLOPE_CALLS)
         found = sorted(
@@ -234,10 +234,6 @@ class Stopwatch:
         wanted = math.ceil(self._timing.block_ms * 1e3 / max(call_us, 0.05))
         self._calls = max(1, min(wanted, ceiling))
         return self._calls
-
-    def _total_us(self, calls: int) -> float:
-        _, total_us = self._time(calls)
-        return total_us
 
     def _wall_us(self, calls: int) -> tuple[float, float, float]:
         """Microseconds: of all calls by our clock; of one, and of all, by the child's."""

@@ -19,6 +19,7 @@ from kopt.actors.rewriter.rules.convolution import (
     convolution,
     convolve,
 )
+from kopt.actors.rewriter.rules.exact_product import exact_linear
 from kopt.actors.rewriter.rules.operands import reduction
 from kopt.actors.rewriter.rules.reduce_terms import SUMS, finished
 from kopt.actors.rewriter.rules.rule import rule
@@ -174,7 +175,7 @@ def _matrix_of_transposed(
 def _product(make: Builder, conv: Convolution, x: fx.Node, weight: fx.Node) -> fx.Node:
     """Multiply (batch, in · taps) by (out, in / groups · taps), group by group."""
     if conv.groups == 1:
-        return make(aten.linear.default, x, weight)
+        return exact_linear(make, x, weight)
     batch, width = shape(x)
     groups, outputs = conv.groups, conv.channels // conv.groups
     left = make(aten.reshape.default, x, [batch, groups, width // groups])

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from torch import fx
 
 from kopt.actors.rewriter.graph import Builder, argument, aten, is_call, shape
+from kopt.actors.rewriter.rules.exact_product import exact_linear
 from kopt.actors.rewriter.rules.operands import reduction
 from kopt.actors.rewriter.rules.reduce_terms import SUMS, finished, reduced_operand
 from kopt.actors.rewriter.rules.rule import rule
@@ -73,7 +74,7 @@ def linear_reduce_rows(make: Builder, node: fx.Node) -> fx.Node | None:
         reduced = reduced_operand(make, total.target, bias, dims=rows, sizes=sizes)
         assert isinstance(reduced, fx.Node)
         bias = reduced
-    result = make(aten.linear.default, few, product.weight, bias)
+    result = exact_linear(make, few, product.weight, bias)
     return finished(make, node, result, rest=[d for d in total.dims if d == last])
 
 

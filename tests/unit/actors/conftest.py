@@ -75,10 +75,12 @@ class Judge:
         self.worker = DeviceWorker(CONFIG, "cpu", 0, str(cache_dir))
         self.builder = Builder(CONFIG, "cpu", str(cache_dir))
         self.cache_dir = cache_dir
+        self._sessions: list[Problem] = []
 
     def __call__(
         self, source: str, *, problem: Problem | None = None, language: Language = "torch"
     ) -> Evaluation:
+        self._sessions = [*self._sessions, problem or self.problem][-2:]
         candidate = Candidate(source=textwrap.dedent(source), language=language)
         problem = problem or self.problem
         if language in BUILT_BY_IMPORT:
@@ -86,6 +88,12 @@ class Judge:
         else:
             built = nothing_to_build(candidate, cache_dir=self.cache_dir)
         return built.failed or self.worker.evaluate(problem, candidate, built)
+
+    def settle(self) -> None:
+        """Have the common problem's session open and used last."""
+        if self._sessions[-1] != self.problem:
+            made = self(MODEL.replace("class Model(", "import no_such_part\n\nclass ModelNew("))
+            assert made.verdict.kind == "compile_failed"
 
     def footprint(self) -> Footprint:
         gc.collect()
@@ -145,8 +153,10 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
 @pytest.fixture
 def leaves_nothing(judge: Judge) -> Iterator[None]:
     """After the test the evaluator holds no more processes, descriptors and folders than before."""
+    judge.settle()
     before = judge.footprint()
     yield
+    judge.settle()
     after = judge.footprint()
     assert after.descriptors <= before.descriptors
     assert after.processes <= before.processes

@@ -1,4 +1,4 @@
-"""Candidates that are right, in the evaluator's real processes: in other words, from C++, drawing."""
+"""Candidates that are right, in the evaluator's real processes: from C++, drawing, in trees."""
 
 from __future__ import annotations
 
