@@ -11,6 +11,7 @@ import fcntl
 import math
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -39,7 +40,11 @@ MAX_ELEMENTS = 1 << 48
 """More than any machine has room for; torch counts no further than 2**63."""
 MAX_DIMENSIONS = 64
 
+LARGE_BYTES = 64 << 20
+"""Above this it is asked first whether there is room: the kernel allocates until it kills."""
+
 _F_SEAL_FUTURE_WRITE = 0x0010  # not in the fcntl module
+_CGROUP = Path("/sys/fs/cgroup")
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | _F_SEAL_FUTURE_WRITE
 
 
@@ -88,6 +93,23 @@ def spec_from_json(value: object) -> TensorSpec:
     raise ValueError(f"not a tensor spec: {str(value)[:100]}")
 
 
+def available_bytes() -> int:
+    """Return the host memory that is available now, to this container where it is limited."""
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with open("/proc/meminfo", encoding="ascii") as meminfo:
+        for line in meminfo:
+            if line.startswith("MemAvailable:"):
+                free = int(line.split()[1]) * 1024
+    limit = _CGROUP / "memory.max"
+    if not limit.exists() or limit.read_text(encoding="ascii").strip() == "max":
+        return free
+    used = int((_CGROUP / "memory.current").read_text(encoding="ascii"))
+    for line in (_CGROUP / "memory.stat").read_text(encoding="ascii").splitlines():
+        if line.startswith("inactive_file "):
+            used -= int(line.split()[1])  # the page cache makes room
+    return min(free, max(int(limit.read_text(encoding="ascii")) - used, 0))
+
+
 class SharedTensor:
     """A dense tensor in anonymous shared memory; whoever has its descriptor can map it.
 
@@ -103,6 +125,8 @@ class SharedTensor:
             MemoryError: there is not that much shared memory.
         """
         self.spec = spec
+        if spec.num_bytes > LARGE_BYTES and spec.num_bytes > available_bytes():
+            raise MemoryError(f"{spec.num_bytes} bytes of shared memory: more than is free")
         self.fd = os.memfd_create("kopt", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.posix_fallocate(self.fd, 0, max(spec.num_bytes, 1))

@@ -63,25 +63,34 @@ def encode(
     raise NotPlain(f"a {type(value).__name__}")
 
 
-def decode(tree: Any, get: Callable[[int], Any]) -> Any:  # noqa: ANN401
+def decode(tree: Any, get: Callable[[int], Any], *, depth: int = 0) -> Any:  # noqa: ANN401
     """Return the value of a JSON form; `get` gives what stands for a tensor's number.
 
     Raises:
-        NotPlain: the form is none.
+        NotPlain: the form is none, or is too deep.
     """
+    if depth > MAX_DEPTH:
+        raise NotPlain(f"nested deeper than {MAX_DEPTH}")
+
+    def inner(item: Any) -> Any:  # noqa: ANN401
+        return decode(item, get, depth=depth + 1)
+
     match tree:
         case {"tensor": int(number)}:
             return get(number)
         case {"value": None | bool() | int() | float() | str() as value}:
             return value
-        case {"dtype": str(name)}:
+        case {"dtype": str(name)} if isinstance(getattr(torch, name, None), torch.dtype):
             return getattr(torch, name)
         case {"list": list(items)}:
-            return [decode(item, get) for item in items]
+            return [inner(item) for item in items]
         case {"tuple": list(items)}:
-            return tuple(decode(item, get) for item in items)
+            return tuple(inner(item) for item in items)
         case {"dict": list(pairs)}:
-            return {decode(key, get): decode(item, get) for key, item in pairs}
+            try:
+                return {inner(key): inner(item) for key, item in pairs}
+            except (TypeError, ValueError) as error:  # no pair, or a key that cannot be one
+                raise NotPlain(f"a dict of {str(pairs)[:100]}: {error}") from None
     raise NotPlain(f"form {str(tree)[:100]}")
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kopt.actors.child.memory import available_bytes
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.supervisor.child import Child
@@ -69,12 +69,3 @@ def memory_limit(config: EvaluateConfig, *, device: DeviceName) -> int | None:
     if config.memory_gib is not None:
         return int(config.memory_gib * (1 << 30))
     return int(CPU_MEMORY_SHARE * available_bytes())
-
-
-def available_bytes() -> int:
-    """Return the host memory that is available now."""
-    with open("/proc/meminfo", encoding="ascii") as meminfo:
-        for line in meminfo:
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

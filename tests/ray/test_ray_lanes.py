@@ -1,0 +1,309 @@
+"""Lanes on a real local Ray: actors that die, hang and raise, and the evaluator through them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import ray
+
+from kopt.actors.cluster import open_cluster
+from kopt.actors.config import ClusterConfig, EvaluateConfig, TimeoutConfig, TimingConfig
+from kopt.actors.lanes import ActorLane
+from kopt.actors.pool import Quiet, RayEvaluator
+from kopt.candidate import Candidate
+from kopt.errors import ProblemError, WorkerLost
+from kopt.problem import Problem
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+CLUSTER = ClusterConfig(num_cpus=2, max_retries=1)
+EVALUATE = EvaluateConfig(
+    secret=7,
+    compile=False,
+    trials=1,
+    memory_gib=4.0,
+    timeouts=TimeoutConfig(correctness_s=60.0),
+    timing=TimingConfig(min_pairs=4, max_pairs=4, block_ms=4.0),
+)
+PROBLEM = Problem(
+    name="doubled",
+    source="""
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x) * 2
+
+
+def get_inputs():
+    return [torch.rand(256, 256)]
+""",
+)
+RIGHT = Candidate(
+    source=PROBLEM.source.replace("class Model(", "class ModelNew("), language="torch"
+)
+
+
+class Clerk:
+    """Does what it is told, once or always."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.seen: list[str] = []
+
+    def note(self, word: str) -> tuple[int, list[str]]:
+        self.seen.append(word)
+        return self.number, self.seen
+
+    def die_unless(self, path: str) -> str:
+        """Die, leaving a file by which the next one knows better."""
+        if not Path(path).exists():
+            Path(path).touch()
+            os._exit(1)
+        return "alive"
+
+    def die(self) -> None:
+        os._exit(1)
+
+    def hang(self) -> None:
+        time.sleep(600)
+
+    def hang_unless(self, path: str) -> str:
+        if not Path(path).exists():
+            Path(path).touch()
+            time.sleep(600)
+        return "awake"
+
+    def refuse(self) -> None:
+        raise ProblemError("doubled", "it is odd")
+
+    def err(self) -> None:
+        raise KeyError("a bug of ours")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    logs = tmp_path_factory.mktemp("logs")
+    with open_cluster(CLUSTER, device="cpu", log_dir=logs) as opened:
+        yield opened
+    ray.cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.fixture
+def lane(cluster):
+    lanes = []
+
+    def make(*, size: int = 1, retries: int = 1, limit_s: float = 60.0) -> ActorLane:
+        def start(number: int):
+            return ray.remote(Clerk).options(**cluster.options("verify")).remote(number)
+
+        lanes.append(ActorLane("verify", start, size=size, max_retries=retries, limit_s=limit_s))
+        return lanes[-1]
+
+    yield make
+    for each in lanes:
+        each.close()
+
+
+def test_a_call_whose_actor_died_is_tried_on_a_new_one(lane, tmp_path) -> None:
+    async def scenario() -> str:
+        answer, _ = await lane().call("die_unless", str(tmp_path / "mark"))
+        return answer
+
+    assert asyncio.run(scenario()) == "alive"
+
+
+def test_an_actor_that_dies_every_time_is_a_lost_worker_and_the_lane_goes_on(lane) -> None:
+    async def scenario():
+        clerks = lane(retries=2)
+        with pytest.raises(WorkerLost, match=r"verify-0 ended without an answer \(died: "):
+            await clerks.call("die")
+        return await clerks.call("note", "after")
+
+    (number, seen), _ = asyncio.run(scenario())
+    assert (number, seen) == (0, ["after"])
+
+
+def test_a_hung_actor_is_killed_and_its_call_tried_on_a_new_one(lane, tmp_path) -> None:
+    async def scenario() -> str:
+        clerks = lane(limit_s=20.0)
+        await clerks.call("note", "started")  # what follows counts from a running actor
+        clerks._limit_s = 2.0
+        answering = asyncio.create_task(clerks.call("hang_unless", str(tmp_path / "mark")))
+        await asyncio.wait([answering], timeout=0.5)
+        clerks._limit_s = 60.0
+        answer, _ = await answering
+        return answer
+
+    assert asyncio.run(scenario()) == "awake"
+
+
+def test_an_actor_that_always_hangs_is_a_lost_worker(lane) -> None:
+    async def scenario() -> None:
+        with pytest.raises(WorkerLost, match="did not answer within 1 s"):
+            await lane(retries=0, limit_s=1.0).call("hang")
+
+    asyncio.run(scenario())
+
+
+def test_what_a_method_raises_on_purpose_keeps_its_class_and_its_words(lane) -> None:
+    async def scenario() -> None:
+        with pytest.raises(ProblemError) as caught:
+            await lane().call("refuse")
+        assert type(caught.value) is ProblemError
+        assert (caught.value.problem, caught.value.why) == ("doubled", "it is odd")
+
+    asyncio.run(scenario())
+
+
+def test_a_bug_in_a_method_is_a_lost_worker_without_a_retry(lane) -> None:
+    async def scenario():
+        clerks = lane()
+        await clerks.call("note", "before")
+        with pytest.raises(WorkerLost, match="err raised KeyError"):
+            await clerks.call("err")
+        return await clerks.call("note", "after")
+
+    (_, seen), _ = asyncio.run(scenario())
+    assert seen == ["before", "after"]  # the same actor: it is not at fault
+
+
+def test_calls_of_a_key_go_to_the_actor_that_is_warm_for_it(lane) -> None:
+    async def scenario():
+        clerks = lane(size=2)
+        first = [await clerks.call("note", key, key=key) for key in ("a", "b")]
+        again = [await clerks.call("note", key, key=key) for key in ("b", "a", "b", "a")]
+        return first, again
+
+    first, again = asyncio.run(scenario())
+    homes = {seen[0]: number for (number, seen), _ in first}
+    assert set(homes.values()) == {0, 1}
+    for (number, seen), _ in again:
+        assert set(seen) == {seen[0]}
+        assert homes[seen[0]] == number
+
+
+def test_no_actor_runs_two_calls_and_every_call_is_answered(lane) -> None:
+    async def scenario():
+        clerks = lane(size=2)
+        return await asyncio.gather(*(clerks.call("note", str(n)) for n in range(20)))
+
+    answers = asyncio.run(scenario())
+    lengths: dict[int, list[int]] = {}
+    for (number, seen), _ in answers:
+        lengths.setdefault(number, []).append(len(seen))
+    assert sorted(lengths) == [0, 1]
+    for counts in lengths.values():
+        assert sorted(counts) == list(range(1, len(counts) + 1))
+
+
+def test_a_cancelled_call_gives_its_place_to_the_next(lane) -> None:
+    async def scenario():
+        clerks = lane()
+        await clerks.call("note", "started")
+        hanging = asyncio.create_task(clerks.call("hang"))
+        waiting = asyncio.create_task(clerks.call("note", "never"))
+        await asyncio.wait([hanging, waiting], timeout=0.2)
+        waiting.cancel()
+        hanging.cancel()
+        await asyncio.gather(hanging, waiting, return_exceptions=True)
+        return await clerks.call("note", "next")
+
+    (_, seen), _ = asyncio.run(scenario())
+    assert seen == ["next"]  # of a new actor
+
+
+def test_what_the_workers_die_of_is_not_printed_on_stdout(lane, capfd) -> None:
+    async def scenario() -> None:
+        with pytest.raises(WorkerLost):
+            await lane(retries=0).call("die")
+
+    asyncio.run(scenario())
+    assert capfd.readouterr().out == ""
+
+
+@pytest.fixture
+def evaluator(cluster, tmp_path):
+    made = RayEvaluator(
+        cluster, config=CLUSTER, evaluate=EVALUATE, cache_dir=tmp_path, quiet=Quiet("cpu")
+    )
+    yield made
+    made.close()
+
+
+def test_verdicts_through_ray_are_those_of_a_worker_in_this_process(evaluator, tmp_path) -> None:
+    from kopt.actors.builder import nothing_to_build
+    from kopt.actors.device_worker import DeviceWorker
+
+    wrong = Candidate(source=RIGHT.source.replace("torch.relu(x)", "x"), language="torch")
+    candidates = (RIGHT, wrong)
+
+    async def scenario():
+        return [await evaluator.evaluate(PROBLEM, candidate) for candidate in candidates]
+
+    remote = asyncio.run(scenario())
+    worker = DeviceWorker(EVALUATE, "cpu", 0, str(tmp_path))
+    try:
+        local = [
+            worker.evaluate(PROBLEM, candidate, nothing_to_build(candidate, cache_dir=tmp_path))
+            for candidate in candidates
+        ]
+    finally:
+        worker.close()
+    assert [each.verdict.kind for each in remote] == ["correct", "incorrect"]
+    assert remote[0].verdict.error == local[0].verdict.error
+    assert remote[1].verdict == local[1].verdict
+    assert [check.name for check in remote[0].checks] == [check.name for check in local[0].checks]
+    assert "queued" in remote[0].timeline_s
+
+
+def test_a_device_worker_killed_in_the_middle_is_replaced_and_leaves_no_process(
+    evaluator, tmp_path
+) -> None:
+    pids = tmp_path / "pids"
+    # Hangs the first time, with a process in a session of its own; the second time it is right.
+    body = f"""
+import os, pathlib, subprocess
+PIDS = pathlib.Path({str(pids)!r})
+def hang_once():
+    if PIDS.exists():
+        return
+    stray = subprocess.Popen(["setsid", "sleep", "98200"])
+    status = pathlib.Path(f"/proc/{{os.getppid()}}/status").read_text()
+    above = status.split("PPid:")[1].split()[0]
+    text = f"{{above}} {{os.getppid()}} {{os.getpid()}} {{stray.pid}}"
+    PIDS.with_suffix(".new").write_text(text)
+    PIDS.with_suffix(".new").rename(PIDS)
+    while True:
+        pass
+"""
+    source = body + RIGHT.source.replace(
+        "return torch.relu", "hang_once()\n        return torch.relu"
+    )
+
+    async def scenario():
+        judging = asyncio.create_task(
+            evaluator.evaluate(PROBLEM, Candidate(source=source, language="torch"))
+        )
+        while not pids.exists():
+            assert not judging.done(), judging.result()
+            await asyncio.sleep(0.05)
+        actor, *below = map(int, pids.read_text().split())
+        os.kill(actor, signal.SIGKILL)
+        return await judging, below
+
+    made, below = asyncio.run(asyncio.wait_for(scenario(), 120.0))
+    assert made.verdict.kind == "correct", made.verdict.reason
+    deadline_s = time.monotonic() + 20.0
+    while any(Path(f"/proc/{pid}").exists() for pid in below) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert not [pid for pid in below if Path(f"/proc/{pid}").exists()]
