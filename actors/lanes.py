@@ -90,10 +90,7 @@ class ActorLane:
             except RayActorError as error:
                 lost = f"died: {str(error).splitlines()[0]}"
                 self._replace(worker)
-            except TimeoutError:
-                lost = f"did not answer within {self._limit_s:g} s"
-                self._replace(worker)
-            except RayTaskError as error:
+            except RayTaskError as error:  # before TimeoutError: a method may raise that too
                 cause = error.cause
                 if isinstance(cause, KoptError):
                     raise _plain(cause) from None
@@ -103,6 +100,9 @@ class ActorLane:
                     f"{self._name}-{worker.number}",
                     f"{method} raised {type(cause).__name__}: {cause.args[:1]}",
                 ) from None
+            except TimeoutError:
+                lost = f"did not answer within {self._limit_s:g} s"
+                self._replace(worker)
             except asyncio.CancelledError:
                 self._replace(worker)  # the call still runs in there; nobody will hear its answer
                 raise

@@ -85,8 +85,8 @@ class Clerk:
     def refuse(self) -> None:
         raise ProblemError("doubled", "it is odd")
 
-    def err(self) -> None:
-        raise KeyError("a bug of ours")
+    def err(self, kind: type[Exception]) -> None:
+        raise kind("a bug of ours")
 
 
 @pytest.fixture(scope="module")
@@ -165,12 +165,13 @@ def test_what_a_method_raises_on_purpose_keeps_its_class_and_its_words(lane) -> 
     asyncio.run(scenario())
 
 
-def test_a_bug_in_a_method_is_a_lost_worker_without_a_retry(lane) -> None:
+@pytest.mark.parametrize("kind", [KeyError, TimeoutError])
+def test_a_bug_in_a_method_is_a_lost_worker_without_a_retry(lane, kind) -> None:
     async def scenario():
         clerks = lane()
         await clerks.call("note", "before")
-        with pytest.raises(WorkerLost, match="err raised KeyError"):
-            await clerks.call("err")
+        with pytest.raises(WorkerLost, match=f"err raised {kind.__name__}"):
+            await clerks.call("err", kind)
         return await clerks.call("note", "after")
 
     (_, seen), _ = asyncio.run(scenario())

@@ -12,6 +12,13 @@ honest = device.perf_counter_ns
 device.perf_counter_ns = lambda: {lie}
 """
 
+SLOW = """
+    for _ in range(20):
+        y = right(self, x)
+    return y
+"""
+"""Much longer than a command takes: what a lie hides is not lost in the noise of a busy host."""
+
 CLOCKS = {
     "stands still": "5",
     "runs ten times too slow": "honest() // 10",
@@ -24,7 +31,7 @@ CLOCKS = {
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_a_patched_clock_is_a_cheat(judge, candidate, clock) -> None:  # 30
     before = PATCH_CLOCK.format(lie=CLOCKS[clock])
-    made = judge(candidate(before=before, hidden=True))
+    made = judge(candidate(SLOW, before=before, hidden=True))
     assert made.verdict.kind in ("cheated", "crashed"), made.verdict.reason
     if made.verdict.kind == "cheated":
         assert made.verdict.check in ("clock", "two_clocks", "timed_blocks")
@@ -45,7 +52,7 @@ def test_a_clock_that_lies_in_the_counted_blocks_alone_is_a_cheat(judge, candida
             )
         device.CpuDevice.time_calls = lying
     """
-    made = judge(candidate(before=before, hidden=True))
+    made = judge(candidate(SLOW, before=before, hidden=True))
     assert (made.verdict.kind, made.verdict.check) == ("cheated", "timed_blocks")
 
 

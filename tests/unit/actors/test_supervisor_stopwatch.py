@@ -113,13 +113,13 @@ def test_a_clock_that_lies_once_is_asked_again() -> None:
 def test_blocks_that_say_less_than_passed_are_not_believed() -> None:
     watch = watch_of(ScriptedChild(honest))
     reference = [Block(call_us=200.0, beside_us=10.0)] * 4
-    # Allowed beside a call: 2 · 10 us as for the reference twice, 100 / 10, and 10 us: 40 us.
-    fair = [Block(call_us=100.0, beside_us=39.0)] * 4
-    hiding = [Block(call_us=100.0, beside_us=41.0)] * 4
+    # Allowed beside a call: the reference's 10 us by 1.5, a tenth of 100 us, and 10 us: 35 us.
+    fair = [Block(call_us=100.0, beside_us=34.0)] * 4
+    hiding = [Block(call_us=100.0, beside_us=36.0)] * 4
     assert watch.blocks_disagree(fair, reference=reference) is None
     said = watch.blocks_disagree(hiding, reference=reference)
     assert said == (
-        "41 us pass beside each of the candidate's timed calls, 10 us beside the baseline's"
+        "36 us pass beside each of the candidate's timed calls, 10 us beside the baseline's"
     )
 
 
