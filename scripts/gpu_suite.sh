@@ -17,9 +17,9 @@ echo "== tests marked gpu"
 "$python" -m pytest -q -m gpu tests -p no:cacheprovider --junitxml "$work/gpu.xml" || true
 
 echo "== searches"
-problems='builtin/softmax,builtin/layer_norm,builtin/linear_row_sum,builtin/conv_avg_pool'
-[ -n "${KOPT_KERNELBENCH:-}" ] && problems="$problems,kernelbench/level2/18"
-"$python" -m kopt run "problem=[$problems]" device=cuda search.iterations=4 \
-  limits.wall_s=300 out="$work/runs" name=suite || true
+problems='builtin/reverse_cumsum,builtin/conv_transpose_mean,builtin/softmax'
+[ -n "${KOPT_KERNELBENCH:-}" ] && problems="kernelbench/level2/18,$problems"
+"$python" -m kopt run "problem=[$problems]" device=cuda search.iterations=3 \
+  limits.wall_s=240 out="$work/runs" name=suite || true
 
 "$python" scripts/gpu_report.py "$work/gpu.xml" "$work/runs/suite" "$out/gpu_suite.json"
