@@ -234,7 +234,7 @@ class Runner:
         assert self._device is not None
         outputs = []
         for number, seed in zip(sets, seeds, strict=True):
-            torch.manual_seed(seed)
+            self._device.seed(seed)
             outputs.append(self._call(self._sets[number]))
         self._device.check()
         return self._hand_out(outputs, sets, into)
@@ -270,9 +270,11 @@ class Runner:
             {number: _tensors(self._sets[number]) for number in set(order)}, seed=seed
         )
 
+        device = self._device
+
         def before(position: int) -> None:
             perturber.before_call(order[position])
-            torch.manual_seed(seed + position)
+            device.seed(seed + position)
 
         timed = self._device.time_calls(
             self._call,

@@ -39,6 +39,10 @@ class Device(Protocol):
         """Return the tensor on the device: itself where the device is the host."""
         ...
 
+    def seed(self, value: int) -> None:
+        """Seed the default generators of the device and the host: cheap enough for every call."""
+        ...
+
     def check(self) -> None:
         """Wait for everything under way, and raise what it raised.
 

@@ -28,6 +28,10 @@ class CpuDevice:
         """Return the tensor itself."""
         return tensor
 
+    def seed(self, value: int) -> None:
+        """Seed the host's default generator."""
+        torch.default_generator.manual_seed(value)
+
     def check(self) -> None:
         """Do nothing: calls have ended when they return."""
 

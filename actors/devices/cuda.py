@@ -23,7 +23,7 @@ from kopt.ports import Target
 FLUSH_FACTOR = 2
 """The flush buffer's size over the L2's."""
 
-PAUSE_US = 250
+PAUSE_US = 400
 """Head start of the host: more than launching a call takes, unless it launches many kernels."""
 CYCLES_PER_US = 2_000
 """About the SM clock of current GPUs; only the pause depends on it."""
@@ -55,6 +55,15 @@ class CudaDevice:
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
         """Copy the tensor to the GPU."""
         return tensor.to("cuda")
+
+    def seed(self, value: int) -> None:
+        """Seed both default generators, directly.
+
+        torch.manual_seed looks at every kind of device, which takes tens of microseconds: before
+        each timed call, that would eat up the host's head start.
+        """
+        torch.default_generator.manual_seed(value)
+        torch.cuda.default_generators[0].manual_seed(value)
 
     def check(self) -> None:
         """Join every stream; a launch that failed or a kernel that faulted raises here.

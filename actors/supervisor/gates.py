@@ -201,7 +201,7 @@ def _judge_set(bench: Bench, child: Child, judged: JudgedSet, *, number: int, tr
     into = child.share(buffers)
     answer = child.ask("call", timeout_s=limit_s, sets=[number], seeds=[judged.seed], into=[into])
     child.ask("unmap", timeout_s=limit_s, numbers=into)
-    _check_notes(answer, 0, may_alias=judged.may_alias, trail=trail)
+    _check_notes(answer, 0, judged, trail=trail)
     _compare(bench, judged, answer, 0, buffers, name=f"values:{judged.name}", trail=trail)
     _check_inputs(child, judged, number=number, limit_s=limit_s, trail=trail)
     trail.passed(f"values:{judged.name}", _figures(trail.errors[-1]))
@@ -233,16 +233,20 @@ def _judge_two_alive(bench: Bench, session: Session, child: Child, *, trail: Tra
     trail.passed("two_outputs", "outputs of three calls, all alive, agree")
 
 
-def _check_notes(answer: dict[str, Any], position: int, *, may_alias: bool, trail: Trail) -> None:
+def _check_notes(answer: dict[str, Any], position: int, judged: JudgedSet, *, trail: Trail) -> None:
     """What the child itself says of its outputs: a tripwire, since values decide."""
     notes = answer["notes"][position] if _has_notes(answer, position) else {}
     types = notes.get("types")
     if types:
         detail = f"expected torch.Tensor, found {str(types)[:60]}"
         raise trail.fail("output_type", Cheated(check="output_type", detail=detail))
-    if notes.get("aliases") and not may_alias:
+    if notes.get("aliases") and not judged.may_alias:
         detail = "an output shares memory with an input"
         raise trail.fail("aliasing", Incorrect(check="aliasing", detail=detail))
+    devices = notes.get("devices")
+    if devices is not None and devices != list(judged.devices):
+        detail = f"expected outputs on {list(judged.devices)}, found {str(devices)[:60]}"
+        raise trail.fail("output_device", Incorrect(check="output_device", detail=detail))
     if notes.get("dense") is False:
         detail = "an output's elements share memory (stride 0)"
         raise trail.fail("dense", Incorrect(check="dense", detail=detail))

@@ -31,6 +31,8 @@ class JudgedSet:
     checksum: int
     may_alias: bool = False
     """Whether the reference's own outputs share memory with its inputs."""
+    devices: tuple[str, ...] = ()
+    """Kinds of device that the reference's outputs are on."""
     outputs: object = None
     """The reference's, at the problem's own precision; private memory."""
     outputs64: object = None

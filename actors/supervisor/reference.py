@@ -150,7 +150,8 @@ class Reference:
         answer = self.child.ask(
             "call", timeout_s=self.limit_s, sets=[number], seeds=[judged.seed], into=[]
         )
-        judged.may_alias = bool(answer["notes"][0]["aliases"])
+        notes = answer["notes"][0]
+        judged.may_alias, judged.devices = bool(notes["aliases"]), tuple(notes["devices"])
         judged.outputs = self._private(answer)
         if not any(isinstance(leaf, torch.Tensor) for _, leaf in flatten(judged.outputs)):
             raise ProblemError(self.problem.name, "forward must return a tensor, and gives none")

@@ -66,6 +66,13 @@ class Footprint:
     processes: int
     scratch: int
 
+    def is_within(self, other: Footprint) -> bool:
+        return (
+            self.descriptors <= other.descriptors
+            and self.processes <= other.processes
+            and self.scratch <= other.scratch
+        )
+
 
 class Judge:
     """Builds and judges sources, as the lanes do."""
@@ -96,7 +103,6 @@ class Judge:
             assert made.verdict.kind == "compile_failed"
 
     def footprint(self) -> Footprint:
-        gc.collect()
         return Footprint(
             descriptors=len(os.listdir("/proc/self/fd")),
             processes=len(descendants(os.getpid())),
@@ -158,9 +164,10 @@ def leaves_nothing(judge: Judge) -> Iterator[None]:
     yield
     judge.settle()
     after = judge.footprint()
-    assert after.descriptors <= before.descriptors
-    assert after.processes <= before.processes
-    assert after.scratch <= before.scratch
+    if not after.is_within(before):
+        gc.collect()  # a traceback in a cycle may still hold what the evaluator let go
+        after = judge.footprint()
+    assert after.is_within(before), f"{after} is more than {before}"
 
 
 @pytest.fixture

@@ -72,7 +72,8 @@ def test_work_done_between_the_timed_calls_is_a_cheat(judge, candidate) -> None:
         return ahead.pop() if ahead else right(self, x)
     """
     made = judge(candidate(body, before=before, hidden=True))
-    assert (made.verdict.kind, made.verdict.check) == ("cheated", "two_clocks")
+    assert made.verdict.kind == "cheated", made.verdict.reason
+    assert made.verdict.check in ("two_clocks", "timed_blocks")
 
 
 MEMOS = {
