@@ -244,7 +244,7 @@ def _check_notes(answer: dict[str, Any], position: int, judged: JudgedSet, *, tr
         detail = "an output shares memory with an input"
         raise trail.fail("aliasing", Incorrect(check="aliasing", detail=detail))
     devices = notes.get("devices")
-    if devices is not None and devices != list(judged.devices):
+    if devices and devices != list(judged.devices):
         detail = f"expected outputs on {list(judged.devices)}, found {str(devices)[:60]}"
         raise trail.fail("output_device", Incorrect(check="output_device", detail=detail))
     if notes.get("dense") is False:

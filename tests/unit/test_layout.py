@@ -49,7 +49,12 @@ def test_kopt_links_to_the_top_level_folder(name: str) -> None:
 
 def test_no_file_imports_a_folder_by_its_bare_name() -> None:
     files = python_files(*PACKAGES, "scripts", "tests")
-    bare = {str(path): n for path in files for n in imported_names(path) if n.split(".")[0] in LINKED}
+    bare = {
+        str(path): name
+        for path in files
+        for name in imported_names(path)
+        if name.split(".")[0] in LINKED
+    }
     assert bare == {}
 
 
