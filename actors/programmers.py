@@ -6,12 +6,12 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import ray
-from kopt.actors.rewriter.worker import RewriterWorker
 
 from kopt.actors.cluster import Cluster
 from kopt.actors.config import ClusterConfig, EvaluateConfig, RewriterConfig
 from kopt.actors.lanes import ActorLane
 from kopt.actors.pool import Quiet
+from kopt.actors.rewriter.worker import RewriterWorker
 from kopt.ports import Answer, Programmer, WriteRequest
 from kopt.registry import Registry
 
