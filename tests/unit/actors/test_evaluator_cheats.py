@@ -189,3 +189,25 @@ def test_shared_inputs_cannot_be_written_by_reopening_them(judge, candidate) -> 
     made = judge(candidate(body, hidden=True))
     assert made.verdict.kind == "crashed"
     assert "wrote 0 sealed ones" in made.verdict.reason
+
+
+@pytest.mark.xfail(
+    strict=False,
+    reason="known hole: of a block of timed calls only the last one's output is ever looked at",
+)
+def test_a_block_of_which_only_the_last_call_is_run_is_a_cheat(judge, candidate) -> None:  # 20, 21
+    before = """
+        import kopt.actors.devices.base as base
+        import kopt.actors.devices.cpu as device
+        from time import perf_counter_ns as now
+        def only_last(self, call, arguments, *, before, flush):
+            began = now()
+            for position in range(len(arguments)):
+                before(position)
+            out = call(arguments[-1])
+            took_us = (now() - began) / 1e3
+            return base.TimedCalls([took_us / len(arguments)] * len(arguments), took_us, out)
+        device.CpuDevice.time_calls = only_last
+    """
+    made = judge(candidate(before=before, hidden=True))
+    assert made.verdict.kind in ("cheated", "incorrect"), made.verdict.reason
