@@ -24,6 +24,7 @@ from kopt.actors.supervisor.settings import Bench, memory_limit
 from kopt.actors.supervisor.zygote import Zygote
 from kopt.candidate import Candidate, Language
 from kopt.evaluation import Check, Evaluation
+from kopt.ports import Target
 from kopt.problem import Problem
 from kopt.static_check import static_check
 from kopt.verdict import CompileFailed, TimedOut, Verdict
@@ -38,11 +39,13 @@ _WHOLE = ".built"
 class BuildResult:
     """What came of building a candidate."""
 
-    failed: Evaluation | None
-    """The verdict, where it cannot be built."""
-    build_dir: str | None
+    verdict: Verdict | None = None
+    """What became of it, where it cannot be built."""
+    sandbox: str = "none"
+    """What confined the build; `none` where nothing was run."""
+    build_dir: str | None = None
     """Its folder of builds; None where it has none."""
-    build_s: float
+    build_s: float = 0.0
     cached: bool = False
     """It was built before; nothing was compiled."""
 
@@ -56,7 +59,36 @@ def build_folder(candidate: Candidate, *, cache_dir: Path) -> Path:
 def nothing_to_build(candidate: Candidate, *, cache_dir: Path) -> BuildResult:
     """Return the result for a language that is not built ahead: a folder for what it compiles."""
     folder = build_folder(candidate, cache_dir=cache_dir)
-    return BuildResult(failed=None, build_dir=str(folder), build_s=0.0)
+    return BuildResult(build_dir=str(folder))
+
+
+def unbuilt(
+    built: BuildResult,
+    verdict: Verdict,
+    problem: Problem,
+    candidate: Candidate,
+    *,
+    config: EvaluateConfig,
+    target: Target,
+) -> Evaluation:
+    """Return the evaluation of a candidate that was not built; no device has seen it."""
+    return Evaluation(
+        verdict=verdict,
+        problem=problem.problem_id,
+        candidate=candidate.candidate_id,
+        language=candidate.language,
+        ladder=config.ladder,
+        device=target.label,
+        track=config.track,
+        sandbox=built.sandbox,
+        gates=(
+            Check(name="static", passed=True),
+            Check(name="correctness", passed=False, detail=verdict.reason),
+        ),
+        checks=(Check(name="build", passed=False, detail=verdict.reason),),
+        degenerate=bool(problem.degenerate),
+        timeline_s={"built": built.build_s},
+    )
 
 
 class Builder:
@@ -66,12 +98,11 @@ class Builder:
         """Start the zygote whose children import candidates; no device is touched.
 
         Args:
-            config: for deadlines and what a verdict names.
+            config: for deadlines and limits.
             device: that the candidates are for.
             cache_dir: kopt's cache on this node.
         """
         self._config = config
-        self._device = device
         self._cache = Path(cache_dir)
         num_threads = len(os.sched_getaffinity(0))
         self._bench = Bench(
@@ -99,60 +130,49 @@ class Builder:
         folder = build_folder(candidate, cache_dir=self._cache)
         if not static_check(candidate.source, language=candidate.language).passed:
             # The supervisor says why; code that fails gate 1 is not run, here neither.
-            return BuildResult(failed=None, build_dir=None, build_s=0.0)
+            return BuildResult()
         with _locked(folder):
             cached = (folder / _WHOLE).exists()
-            verdict = None if cached else self._compile(problem, candidate, folder)
-        build_s = time.monotonic() - began_s
-        failed = None if verdict is None else self._failed(problem, candidate, verdict, build_s)
-        return BuildResult(failed=failed, build_dir=str(folder), build_s=build_s, cached=cached)
+            verdict, sandbox = (
+                (None, "none") if cached else self._compile(problem, candidate, folder)
+            )
+        return BuildResult(
+            verdict=verdict,
+            sandbox=sandbox,
+            build_dir=str(folder),
+            build_s=time.monotonic() - began_s,
+            cached=cached,
+        )
 
     def close(self) -> None:
         """End the zygote."""
         self._bench.zygote.close()
 
-    def _compile(self, problem: Problem, candidate: Candidate, folder: Path) -> Verdict | None:
+    def _compile(
+        self, problem: Problem, candidate: Candidate, folder: Path
+    ) -> tuple[Verdict | None, str]:
+        """Return the verdict on what does not build, and the sandbox in force."""
         shutil.rmtree(folder, ignore_errors=True)  # what a killed builder left
         folder.mkdir(parents=True)
         limit_s = self._config.timeouts.build_s
-        child = None
+        child, sandbox = None, "none"
         try:
             child = self._bench.child(problem, build_dir=folder)
+            sandbox = child.sandbox
             child.ask("import", timeout_s=limit_s, source=candidate.source, name="candidate")
         except ChildFailed as failure:
             shutil.rmtree(folder, ignore_errors=True)
             if failure.how == "timed_out":
-                return TimedOut(stage="build", limit_s=failure.limit_s)
+                return TimedOut(stage="build", limit_s=failure.limit_s), sandbox
             verdict = load_verdict(failure)
             if isinstance(verdict, CompileFailed):
-                return CompileFailed(stage="build", log=verdict.log)
-            return verdict
+                verdict = CompileFailed(stage="build", log=verdict.log)
+            return verdict, sandbox
         finally:
             if child is not None:
                 child.end()
         (folder / _WHOLE).touch()
-        return None
-
-    def _failed(
-        self, problem: Problem, candidate: Candidate, verdict: Verdict, build_s: float
-    ) -> Evaluation:
-        return Evaluation(
-            verdict=verdict,
-            problem=problem.problem_id,
-            candidate=candidate.candidate_id,
-            language=candidate.language,
-            ladder=self._config.ladder,
-            device=self._device,
-            track=self._config.track,
-            sandbox="process",
-            gates=(
-                Check(name="static", passed=True),
-                Check(name="correctness", passed=False, detail=verdict.reason),
-            ),
-            checks=(Check(name="build", passed=False, detail=verdict.reason),),
-            degenerate=bool(problem.degenerate),
-            timeline_s={"built": build_s},
-        )
+        return None, sandbox
 
 
 @contextmanager

@@ -3,15 +3,16 @@
 Ray's surprises that are handled (each seen on 2.60): the memory monitor counts the whole host and
 retries what it kills without end; worker deaths are printed on stdout whatever the log settings;
 a stray RAY_ADDRESS decides where `ray.init` goes unless an address is given; socket paths longer
-than 107 bytes fail.
+than 107 bytes fail; its own SIGTERM handler takes the place of ours.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -78,18 +79,26 @@ def open_cluster(
     Raises:
         ConfigError: the address does not answer, or the device asked for is not there.
     """
-    with _quiet(log_dir), tempfile.TemporaryDirectory(prefix="kr-", dir="/tmp") as scratch:
-        local = config.address == "local"
+    scratch = tempfile.TemporaryDirectory(prefix="kr-", dir="/tmp", ignore_cleanup_errors=True)
+    with _quiet(log_dir), scratch as folder:
         try:
-            if local:
-                _start_local(config, device, scratch)
-            else:
-                _join(config.address)
+            with _own_termination():
+                if config.address == "local":
+                    _start_local(config, device, folder)
+                else:
+                    _join(config.address)
             yield _describe(config, device)
         finally:
             ray.shutdown()
-            if local:
-                shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextmanager
+def _own_termination() -> Iterator[None]:
+    """Keep what SIGTERM does here: `ray.init` has it print a stack and end the process at once."""
+    ours = signal.getsignal(signal.SIGTERM)
+    yield
+    if ours is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, ours)
 
 
 def _start_local(config: ClusterConfig, device: str, scratch: str) -> None:

@@ -1,7 +1,8 @@
 """A lane: a few Ray actors of one kind, lent one call at a time, replaced when they die.
 
 Invariant: an actor runs at most one call; a caller gets its answer, or WorkerLost after the
-retries. An actor that died is replaced by a new one before the next call is lent to it.
+retries. An actor that died leaves its place empty; the next call that is lent it starts a new one,
+so that nothing is started while a fleet is being stopped.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _LOG = logging.getLogger(__name__)
 class _Worker:
     number: int
     actor: Any
+    """None where it died and nobody has needed it since."""
     last_key: str | None = None
     """What it worked on last: its caches are warm for it."""
 
@@ -85,11 +87,14 @@ class ActorLane:
             worker = await self._lend(key)
             queued_s += time.monotonic() - asked_s
             try:
+                if worker.actor is None:
+                    _LOG.warning("%s-%d is started again", self._name, worker.number)
+                    worker.actor = self._start(worker.number)
                 reference = getattr(worker.actor, method).remote(*args)
                 return await asyncio.wait_for(reference, self._limit_s), queued_s
             except RayActorError as error:
                 lost = f"died: {str(error).splitlines()[0]}"
-                self._replace(worker)
+                self._retire(worker)
             except RayTaskError as error:  # before TimeoutError: a method may raise that too
                 cause = error.cause
                 if isinstance(cause, KoptError):
@@ -102,9 +107,9 @@ class ActorLane:
                 ) from None
             except TimeoutError:
                 lost = f"did not answer within {self._limit_s:g} s"
-                self._replace(worker)
+                self._retire(worker)
             except asyncio.CancelledError:
-                self._replace(worker)  # the call still runs in there; nobody will hear its answer
+                self._retire(worker)  # the call still runs in there; nobody will hear its answer
                 raise
             finally:
                 self._give_back(worker)
@@ -122,7 +127,7 @@ class ActorLane:
     def close(self) -> None:
         """Kill the idle actors; busy ones go with the cluster."""
         for worker in self._idle:
-            ray.kill(worker.actor)
+            self._retire(worker)
         self._idle.clear()
 
     async def _lend(self, key: str) -> _Worker:
@@ -160,10 +165,10 @@ class ActorLane:
         worker.last_key = waiter.key
         waiter.lent.set_result(worker)
 
-    def _replace(self, worker: _Worker) -> None:
-        _LOG.warning("%s-%d is replaced", self._name, worker.number)
-        ray.kill(worker.actor)
-        worker.actor = self._start(worker.number)
+    def _retire(self, worker: _Worker) -> None:
+        if worker.actor is not None:
+            ray.kill(worker.actor)
+        worker.actor = None
         worker.last_key = None
 
 

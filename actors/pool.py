@@ -16,7 +16,13 @@ from typing import Any
 
 import ray
 
-from kopt.actors.builder import BUILT_BY_IMPORT, Builder, BuildResult, nothing_to_build
+from kopt.actors.builder import (
+    BUILT_BY_IMPORT,
+    Builder,
+    BuildResult,
+    nothing_to_build,
+    unbuilt,
+)
 from kopt.actors.cluster import Cluster
 from kopt.actors.config import ClusterConfig, EvaluateConfig
 from kopt.actors.device_worker import DeviceWorker
@@ -72,6 +78,8 @@ class RayEvaluator:
         """
         self._quiet = quiet
         self._cache_dir = cache_dir
+        self._evaluate = evaluate
+        self._target: Target | None = None
 
         def start_builder(number: int) -> Any:  # noqa: ANN401
             del number
@@ -100,11 +108,14 @@ class RayEvaluator:
         Raises:
             ConfigError: the devices differ; one fleet times a problem on one kind of device.
         """
+        if self._target is not None:
+            return self._target
         targets: list[Target] = await self._devices.each("target")
         if len(set(targets)) > 1:
             names = ", ".join(sorted({target.name for target in targets}))
             raise ConfigError(f"the cluster's devices differ ({names}); join nodes of one kind")
-        return targets[0]
+        self._target = targets[0]
+        return self._target
 
     async def evaluate(self, problem: Problem, candidate: Candidate) -> Evaluation:
         """Build, verify and time one candidate (the Evaluator port)."""
@@ -113,8 +124,16 @@ class RayEvaluator:
             await self._quiet.hold(stack)
             quiet_s = time.monotonic() - asked_s
             built, build_queued_s = await self._built(problem, candidate)
-            if built.failed is not None:
-                return _with_queue(built.failed, quiet_s + build_queued_s)
+            if built.verdict is not None:
+                failed = unbuilt(
+                    built,
+                    built.verdict,
+                    problem,
+                    candidate,
+                    config=self._evaluate,
+                    target=await self.target(),
+                )
+                return _with_queue(failed, quiet_s + build_queued_s)
             evaluation, device_queued_s = await self._devices.call(
                 "evaluate", problem, candidate, built, key=problem.problem_id
             )

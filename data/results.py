@@ -196,7 +196,8 @@ def _root_cause(
         is_slower = interval is not None and interval[1] < 1.0
         return "performance_regression" if is_slower else "no_improvement"
     if not kinds:
-        return "no_candidate"
+        why = "" if search.ended is None else search.ended.reason.partition(": ")[2]
+        return f"no_candidate: {why}" if why else "no_candidate"
     ((kind, _),) = kinds.most_common(1)
     return _CAUSES[kind]
 

@@ -31,6 +31,11 @@ class Target:
     languages: tuple[Language, ...]
     """What can be built and run there."""
 
+    @property
+    def label(self) -> str:
+        """What evaluations name: `cpu`, or the GPU's name."""
+        return self.device if self.device == "cpu" else self.name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:

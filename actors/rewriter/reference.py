@@ -7,6 +7,7 @@ read as fast as a small one. A Model that needs real values to construct gets re
 from __future__ import annotations
 
 import contextlib
+import inspect
 import keyword
 import linecache
 import sys
@@ -25,6 +26,9 @@ from kopt.errors import ProblemError
 from kopt.problem import REFERENCE_CLASS, Problem
 
 ModuleMode = Literal["train", "eval"]
+
+_GIVEN = (torch.Tensor, type(None), bool, int, float, str, torch.dtype)
+"""What an argument of forward may be, or hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +149,7 @@ def _make(
             problem.name, f"{REFERENCE_CLASS} must be an nn.Module, got {type(model).__name__}"
         )
     arguments = tuple(make_inputs())
+    _check_call(problem, model, arguments)
     if problem.dtype is not None:
         dtype = getattr(torch, problem.dtype)
         model = model.to(dtype)
@@ -152,3 +157,25 @@ def _make(
             torch.Tensor, lambda t: t.to(dtype) if t.is_floating_point() else t, arguments
         )
     return (model.eval() if mode == "eval" else model), arguments
+
+
+def _check_call(problem: Problem, model: nn.Module, arguments: tuple[Any, ...]) -> None:
+    """Whether forward can be given what get_inputs gives.
+
+    Raises:
+        ProblemError: it takes another number of arguments, or one of them is nothing that a
+            candidate could be given.
+    """
+    for leaf in pytree.tree_leaves(arguments):
+        if not isinstance(leaf, _GIVEN):
+            raise ProblemError(
+                problem.name, f"get_inputs() holds a {type(leaf).__name__}, not a tensor"
+            )
+    try:
+        inspect.signature(model.forward).bind(*arguments)
+    except TypeError as error:
+        raise ProblemError(
+            problem.name,
+            f"get_inputs() gives {len(arguments)} arguments, and forward does not take them: "
+            f"{error}",
+        ) from None

@@ -58,6 +58,8 @@ def draw_sets(bench: Bench, reference: Reference, states: list[State], *, secret
         finally:
             for each in base:
                 each.close()
+    if reference.no_float64:
+        drawn.checks.append(_note("float64", f"not used: {reference.no_float64}"))
     return drawn
 
 
@@ -132,8 +134,6 @@ def _draw_one(
         )
         judged.checksum = checksum([each.seal().tensor for each in judged.tensors])
         reference.run(judged, number=len(drawn.sets))
-        if reference.no_float64 and not drawn.sets:
-            drawn.checks.append(_note("float64", f"not used: {reference.no_float64}"))
     except MemoryError as error:
         raise reference.fault(error) from None
     except ChildFailed as error:

@@ -144,7 +144,7 @@ class Supervisor:
             candidate=candidate.candidate_id,
             language=candidate.language,
             ladder=self._bench.config.ladder,
-            device="cpu" if self._bench.device == "cpu" else self.target.name,
+            device=self.target.label,
             track=self._bench.config.track,
             sandbox=sandbox,
             gates=tuple(trail.gates),

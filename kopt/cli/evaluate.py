@@ -75,7 +75,7 @@ def judge(problem: Problem, candidate: Candidate, *, config: RunConfig) -> Evalu
         ProblemError: the reference breaks its contract or cannot run here.
         ConfigError: the device asked for is not here.
     """
-    from kopt.actors.builder import Builder
+    from kopt.actors.builder import Builder, unbuilt
     from kopt.actors.device_worker import DeviceWorker
 
     device = _device(config)
@@ -83,16 +83,17 @@ def judge(problem: Problem, candidate: Candidate, *, config: RunConfig) -> Evalu
     if evaluate.secret is None:
         evaluate = evaluate.model_copy(update={"secret": secrets.randbits(63)})
     cache = str(cache_dir())
-    built = Builder(evaluate, device, cache).build(problem, candidate)
-    if built.failed is not None:
-        failed: Evaluation = built.failed
-        return failed
     worker = DeviceWorker(evaluate, device, 0, cache)
+    builder = Builder(evaluate, device, cache)
     try:
-        evaluation: Evaluation = worker.evaluate(problem, candidate, built)
+        built = builder.build(problem, candidate)
+        if built.verdict is None:
+            return worker.evaluate(problem, candidate, built)
+        target = worker.target()
+        return unbuilt(built, built.verdict, problem, candidate, config=evaluate, target=target)
     finally:
+        builder.close()
         worker.close()
-    return evaluation
 
 
 def evaluation_text(evaluation: Evaluation) -> str:

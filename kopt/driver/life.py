@@ -82,6 +82,7 @@ class ExpansionLife:
             self._set_back(task, expansion, failure)
         elif answer.exhausted or len(candidates) < expansion.num_candidates:
             reason = answer.note or f"{len(candidates)} of {expansion.num_candidates} written"
+            task.note = reason
             self._cancel(task, expansion, reason, exhausted=answer.exhausted)
             task.setbacks = 0 if candidates or answer.exhausted else task.setbacks + 1
             self._check_setbacks(task, reason)

@@ -190,6 +190,8 @@ class Driver:
         reason = task.stop_reason or task.tree.finished()
         if reason is None:
             return False
+        if reason == "exhausted" and task.tree.told() == 0:
+            reason = f"exhausted: {task.note}"  # it came to nothing, and this is why
         if not task.started:
             self._sink.append(task.spec.name, task.spec.started())
             task.started = True

@@ -72,6 +72,8 @@ class SearchTask:
     stop_reason: str | None = None
     """Set when nothing more is asked; the search ends once nothing is pending."""
     failed: bool = False
+    note: str = ""
+    """What the programmer said last of why it wrote less than it was asked for."""
     setbacks: int = 0
     """Expansions cancelled in a row through no fault of a candidate."""
     in_flight: int = 0

@@ -21,7 +21,7 @@ class InstantBuilder:
     def build(self, problem: Problem, candidate: Candidate) -> BuildResult:
         """Say that there was nothing to build."""
         del problem, candidate
-        return BuildResult(failed=None, build_dir=None, build_s=0.0)
+        return BuildResult()
 
 
 class InstantWorker:

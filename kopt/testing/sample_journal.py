@@ -15,6 +15,7 @@ from kopt.events import (
     PromptSent,
     RunEnded,
     SearchEnded,
+    SearchExtended,
     SearchStarted,
     Told,
     VerdictReached,
@@ -58,6 +59,10 @@ def sample_events() -> list[EventBody]:
         reached(candidate, correct(2.5), problem=SAMPLE_PROBLEM, expansion=0, index=0),
         Told(expansion=0, index=0, node=1, reward=0.916),
         ExpansionCancelled(expansion=0, exhausted=True, reason="one of two"),
+        SearchEnded(reason="exhausted", failed=False),
+        SearchExtended(
+            policy_config={"search": {"kind": "best_of_n", "iterations": 40}, "reward": {}}
+        ),
         SearchEnded(reason="exhausted", failed=False),
         RunEnded(failed=0),
     ]

@@ -143,3 +143,24 @@ def test_a_second_driver_on_one_run_is_refused(tmp_path: Path) -> None:
     assert second.returncode == 2
     assert "another driver" in second.stderr or "pid" in second.stderr
     assert "Traceback" not in second.stderr
+
+
+def test_a_terminated_driver_ends_tidily_and_says_how_to_go_on(tmp_path: Path) -> None:
+    problem = tmp_path / "sums.py"
+    problem.write_text(PROBLEM)
+    run = tmp_path / "stopped"
+    driver = subprocess.Popen(
+        run_words(problem, tmp_path, "stopped"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    give_up_s = time.monotonic() + DEADLINE_S
+    while num_events(run) < 3 and time.monotonic() < give_up_s:
+        time.sleep(0.02)
+    driver.send_signal(signal.SIGTERM)
+    printed, said = driver.communicate(timeout=DEADLINE_S)
+    assert driver.returncode == 130, said
+    assert said.rstrip().splitlines()[-1] == f"kopt: interrupted; go on with `kopt resume {run}`"
+    assert "(unknown)" not in said + printed, "Ray's own stack trace"
+    assert "started again" not in said

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kopt.actors.builder import BUILT_BY_IMPORT, Builder, nothing_to_build
+from kopt.actors.builder import BUILT_BY_IMPORT, Builder, nothing_to_build, unbuilt
 from kopt.actors.config import EvaluateConfig, TimeoutConfig, TimingConfig
 from kopt.actors.device_worker import DeviceWorker
 from kopt.candidate import Candidate, Language
@@ -94,7 +94,10 @@ class Judge:
             built = self.builder.build(problem, candidate)
         else:
             built = nothing_to_build(candidate, cache_dir=self.cache_dir)
-        return built.failed or self.worker.evaluate(problem, candidate, built)
+        if built.verdict is None:
+            return self.worker.evaluate(problem, candidate, built)
+        target = self.worker.target()
+        return unbuilt(built, built.verdict, problem, candidate, config=CONFIG, target=target)
 
     def settle(self) -> None:
         """Have the common problem's session open and used last."""

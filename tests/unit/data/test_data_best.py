@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import asdict
+from importlib.resources import files
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from kopt.candidate import Candidate
 from kopt.data.best import best_folders, rank_candidates, write_best
@@ -15,6 +20,7 @@ from kopt.data.fold import RunState, fold
 from kopt.data.journal import Journal, read_events
 from kopt.data.rundir import RunDir
 from kopt.errors import StoreError
+from kopt.ladder import LADDER_NAMES, LADDERS, Distances, LadderName, failure
 from kopt.problem import Problem
 from kopt.testing.fakes import ManualClock, correct, source_candidate
 from kopt.testing.sample_journal import write_search
@@ -177,3 +183,27 @@ def test_verify_tells_right_from_wrong_and_times_the_right_one(tmp_path: Path) -
     only_right = verify(first.parent, "1", "--skip-timing", "--seeds", "1")
     assert only_right.stdout == "mine/linear sum rank1.py: right on 1 fresh seeds\n"
     assert (only_right.returncode, only_right.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", LADDER_NAMES)
+def test_verify_judges_by_the_ladders_own_rule(name: LadderName) -> None:
+    template = (files("kopt.data") / "best_verify.py.txt").read_text(encoding="utf-8")
+    script: dict[str, Any] = {"__name__": "verify", "__file__": __file__}
+    exec(template, script)
+    ladder = LADDERS[name]
+    verdicts = set()
+    for scale, own, error in product(
+        (1e-9, 1.0, 1e3), (0.0, 3e-9, 1e-6, 1e-2), (0.0, 5e-9, 2e-8, 9e-6, 1e-3, 4e-3, 0.2)
+    ):
+        exact = torch.tensor([scale], dtype=torch.float64)
+        reference, out = exact + own, exact + error
+        distances = Distances(
+            candidate=(out - exact).abs().item(),
+            reference=(reference - exact).abs().item(),
+            scale=scale,
+            excess=((out - reference).abs() - ladder.rtol * reference.abs()).item(),
+        )
+        said = script["difference"](out, reference, exact, ladder=asdict(ladder))
+        assert (said == "") is (failure(distances, ladder) is None), (scale, own, error, said)
+        verdicts.add(said == "")
+    assert verdicts == {True, False}

@@ -66,14 +66,14 @@ def records(bodies: Sequence[EventBody], *, search: str = "s") -> list[Record]:
 def test_a_search_is_folded_slot_by_slot() -> None:
     bodies = sample_events()
     state = fold(records(bodies))
-    assert state.next_seq == len(bodies) == 10
+    assert state.next_seq == len(bodies) == 12
     assert state.ended == RunEnded(failed=0)
     search = state.searches["s"]
     assert search.started == bodies[0]
     assert search.ended == SearchEnded(reason="exhausted", failed=False)
-    # asked, told, cancelled, in the order of the journal
-    assert search.operations == [bodies[1], bodies[6], bodies[7]]
-    assert (search.first_ns, search.last_ns) == (1_000, 1_008)  # the run's end is no search's
+    # asked, told, cancelled, extended, in the order of the journal
+    assert search.operations == [bodies[1], bodies[6], bodies[7], bodies[9]]
+    assert (search.first_ns, search.last_ns) == (1_000, 1_010)  # the run's end is no search's
     expansion = search.expansions[0]
     assert (expansion.asked, expansion.prompt, expansion.answered) == tuple(bodies[1:4])
     assert expansion.candidates == {0: bodies[4]}
@@ -177,5 +177,12 @@ def test_the_kinds_of_events_are_the_ones_tested_here() -> None:
     assert {body.kind for body in sample_events()} == {
         *(body.kind for body in tested),
         "search_ended",
+        "search_extended",
         "run_ended",
     }
+
+
+def test_an_extension_opens_a_search_that_ended() -> None:
+    ended = sample_events()[:9]
+    assert fold(records(ended)).searches["s"].ended is not None
+    assert fold(records(sample_events()[:10])).searches["s"].ended is None

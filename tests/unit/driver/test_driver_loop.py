@@ -10,6 +10,7 @@ import pytest
 
 from kopt.candidate import Candidate
 from kopt.data.fold import RunState, fold
+from kopt.data.results import result_rows
 from kopt.driver.limits import Limits
 from kopt.driver.loop import Driver, Pace
 from kopt.driver.replay import replay, resumed_task
@@ -311,3 +312,16 @@ def test_a_run_that_ended_goes_on_under_a_larger_budget_and_replays(
         assert sum(len(expansion.told) for expansion in search.expansions.values()) == told
         assert search.ended is not None
         replay(state)
+
+
+def test_a_search_without_a_candidate_says_why() -> None:
+    def refuse(request: WriteRequest) -> Answer:
+        return Answer(candidates=(), exhausted=True, note="forward draws random numbers")
+
+    sink = MemorySink()
+    assert drive([fresh_task(MCTS)], sink, programmer=ScriptedProgrammer(refuse)) == 0
+    (search,) = fold(sink.records).searches.values()
+    assert search.ended is not None
+    assert search.ended.reason == "exhausted: forward draws random numbers"
+    (row,) = result_rows(fold(sink.records))
+    assert row["root_cause"] == "no_candidate: forward draws random numbers"

@@ -152,6 +152,21 @@ def test_a_problem_that_does_not_import_is_a_problem_error():
         ask(RewriterWorker(), source="raise RuntimeError('broken')")
 
 
+@pytest.mark.parametrize(
+    ("inputs", "why"),
+    [
+        ("[]", "missing a required argument: 'x'"),
+        ("[torch.randn(256, 512), torch.randn(256)]", "too many positional arguments"),
+        ("[object()]", "holds a object, not a tensor"),
+        ("[[torch.randn(256, 512), print]]", "holds a builtin_function_or_method"),
+    ],
+)
+def test_inputs_that_forward_cannot_be_given_are_a_problem_error(inputs, why):
+    source = SOURCE.replace("[torch.randn(256, 512)]", inputs)
+    with pytest.raises(ProblemError, match=why):
+        ask(RewriterWorker(), source=source)
+
+
 def test_answers_pickle():
     answer = ask(RewriterWorker(), count=2)
     assert pickle.loads(pickle.dumps(answer)) == answer
