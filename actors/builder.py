@@ -19,7 +19,7 @@ from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.actors.supervisor.environment import child_environment
-from kopt.actors.supervisor.gates import load_verdict
+from kopt.actors.supervisor.loading import load_verdict
 from kopt.actors.supervisor.settings import Bench, memory_limit
 from kopt.actors.supervisor.zygote import Zygote
 from kopt.candidate import Candidate, Language

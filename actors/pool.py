@@ -81,12 +81,12 @@ class RayEvaluator:
         self._evaluate = evaluate
         self._target: Target | None = None
 
-        def start_builder(number: int) -> Any:  # noqa: ANN401
+        def start_builder(number: int) -> Any:  # noqa: ANN401 - Ray types no handle
             del number
             remote = ray.remote(builder).options(**cluster.options("build"))
             return remote.remote(evaluate, cluster.device, str(cache_dir))
 
-        def start_worker(number: int) -> Any:  # noqa: ANN401
+        def start_worker(number: int) -> Any:  # noqa: ANN401 - Ray types no handle
             remote = ray.remote(worker).options(**cluster.options("timing"))
             return remote.remote(evaluate, cluster.device, number, str(cache_dir))
 

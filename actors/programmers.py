@@ -42,7 +42,7 @@ class RayRewriter:
         self._mode = evaluate.module_mode
         self._quiet = quiet
 
-        def start(number: int) -> Any:  # noqa: ANN401
+        def start(number: int) -> Any:  # noqa: ANN401 - Ray types no handle
             del number
             return ray.remote(RewriterWorker).options(**cluster.options("programmer")).remote()
 

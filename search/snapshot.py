@@ -123,7 +123,7 @@ def _slot(slot: ToldSlot | Literal["pending", "cancelled"]) -> str | dict[str, A
     return slot
 
 
-def _slot_from_json(slot: Any) -> ToldSlot | Literal["pending", "cancelled"]:  # noqa: ANN401
+def _slot_from_json(slot: Any) -> ToldSlot | Literal["pending", "cancelled"]:  # noqa: ANN401 - JSON
     if slot in ("pending", "cancelled"):
         return "pending" if slot == "pending" else "cancelled"
     return ToldSlot(candidate=slot["candidate"], status=slot["status"], reward=slot["reward"])

@@ -14,6 +14,10 @@ from kopt.actors.child.memory import dtype_name
 
 MAX_DEPTH = 8
 
+Tree = Any
+"""JSON form of a tree of values, as `encode` gives it. From a child it may be anything at all."""
+Scalar = bool | int | float | str
+
 
 class NotPlain(Exception):
     """A value has no plain form; the text says which."""
@@ -25,7 +29,7 @@ def encode(
     *,
     by_key: bool = False,
     depth: int = 0,
-) -> Any:  # noqa: ANN401
+) -> Tree:
     """Return the JSON form of a tree; `put` keeps a tensor and returns its number.
 
     Args:
@@ -42,14 +46,14 @@ def encode(
     if depth > MAX_DEPTH:
         raise NotPlain(f"nested deeper than {MAX_DEPTH}")
 
-    def inner(item: object) -> Any:  # noqa: ANN401
+    def inner(item: object) -> Tree:
         return encode(item, put, by_key=by_key, depth=depth + 1)
 
     if isinstance(value, torch.Tensor):
         return {"tensor": put(value)}
     if value is None:
         return {"value": None}
-    if isinstance(value, bool | int | float | str):
+    if isinstance(value, _SCALARS):
         return {"value": value if type(value) in _SCALARS else _base(value)}
     if isinstance(value, torch.dtype):
         return {"dtype": dtype_name(value)}
@@ -63,7 +67,7 @@ def encode(
     raise NotPlain(f"a {type(value).__name__}")
 
 
-def decode(tree: Any, get: Callable[[int], Any], *, depth: int = 0) -> Any:  # noqa: ANN401
+def decode(tree: Tree, get: Callable[[int], object], *, depth: int = 0) -> object:
     """Return the value of a JSON form; `get` gives what stands for a tensor's number.
 
     Raises:
@@ -72,7 +76,7 @@ def decode(tree: Any, get: Callable[[int], Any], *, depth: int = 0) -> Any:  # n
     if depth > MAX_DEPTH:
         raise NotPlain(f"nested deeper than {MAX_DEPTH}")
 
-    def inner(item: Any) -> Any:  # noqa: ANN401
+    def inner(item: Tree) -> object:
         return decode(item, get, depth=depth + 1)
 
     match tree:
@@ -97,7 +101,7 @@ def decode(tree: Any, get: Callable[[int], Any], *, depth: int = 0) -> Any:  # n
 _SCALARS = (bool, int, float, str)
 
 
-def _base(value: bool | float | str) -> bool | float | str:  # noqa: FBT001
+def _base(value: Scalar) -> Scalar:
     """A subclass (numpy's float64, an IntEnum) as the base type that JSON knows."""
     for base in (bool, int, float, str):
         if isinstance(value, base):

@@ -25,8 +25,9 @@ from kopt.actors.child.module import (
     import_source,
     init_arguments,
 )
+from kopt.actors.child.outputs import notes_on, tensors_of
 from kopt.actors.child.perturb import Perturber
-from kopt.actors.child.plain import NotPlain, decode, encode
+from kopt.actors.child.plain import NotPlain, Tree, decode, encode
 from kopt.actors.devices.base import Device, open_device
 from kopt.problem import CANDIDATE_CLASS, REFERENCE_CLASS
 
@@ -127,9 +128,10 @@ class Runner:
         self._place_model(construct(self._module, REFERENCE_CLASS, arguments, **self._how(seed)))
         return {"arguments": self._stash_tree(arguments), **self._stashed()}
 
-    def do_construct_candidate(self, *, arguments: Any, seed: int) -> dict[str, Any]:  # noqa: ANN401
+    def do_construct_candidate(self, *, arguments: Tree, seed: int) -> dict[str, Any]:
         """Make the candidate's ModelNew with the reference's arguments."""
         values = decode(arguments, lambda number: self._buffers[number].clone())
+        assert isinstance(values, list), "the supervisor sends a list"
         self._place_model(construct(self._module, CANDIDATE_CLASS, values, **self._how(seed)))
         return {}
 
@@ -194,17 +196,19 @@ class Runner:
             raise StageFailed("contract", f"get_inputs() holds {error}, not a tensor") from error
         return {"tree": tree, **self._stashed()}
 
-    def _cast(self, value: Any) -> Any:  # noqa: ANN401
+    def _cast(self, value: object) -> object:
         dtype = self._settings["dtype"]
         if isinstance(value, torch.Tensor) and dtype is not None and value.is_floating_point():
             return value.to(DTYPES[dtype])
         return value
 
-    def do_bind(self, *, number: int, tree: Any) -> dict[str, Any]:  # noqa: ANN401
+    def do_bind(self, *, number: int, tree: Tree) -> dict[str, Any]:
         """Make an input set of buffers; on a GPU its tensors are uploaded."""
         device = self._device
         assert device is not None
-        self._sets[number] = decode(tree, lambda each: device.place(self._buffers[each]))
+        values = decode(tree, lambda each: device.place(self._buffers[each]))
+        assert isinstance(values, list), "the supervisor sends a list"
+        self._sets[number] = values
         return {}
 
     def do_unbind(self, *, numbers: list[int]) -> dict[str, Any]:
@@ -213,11 +217,11 @@ class Runner:
             self._sets.pop(number, None)
         return {}
 
-    def do_read_back(self, *, number: int, tree: Any) -> dict[str, Any]:  # noqa: ANN401
+    def do_read_back(self, *, number: int, tree: Tree) -> dict[str, Any]:
         """Copy an input set's tensors, as they are now, into other buffers."""
         leaves: list[int] = []
         decode(tree, leaves.append)
-        for each, tensor in zip(leaves, _tensors(self._sets[number]), strict=True):
+        for each, tensor in zip(leaves, tensors_of(self._sets[number]), strict=True):
             self._buffers[each].copy_(tensor)
         return {}
 
@@ -244,7 +248,7 @@ class Runner:
         assert self._model is not None
         assert self._device is not None
 
-        def double(value: Any) -> Any:  # noqa: ANN401
+        def double(value: object) -> object:
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 return value.double()
             if isinstance(value, list | tuple):
@@ -267,7 +271,7 @@ class Runner:
         assert self._device is not None
         arguments = [self._sets[number] for number in order]
         perturber = Perturber(
-            {number: _tensors(self._sets[number]) for number in set(order)}, seed=seed
+            {number: tensors_of(self._sets[number]) for number in set(order)}, seed=seed
         )
 
         device = self._device
@@ -330,7 +334,7 @@ class Runner:
             except NotPlain as error:
                 raise StageFailed("output", f"forward returned {error}") from error
             tensors = self._stash[first:]
-            notes.append(_notes(tensors, self._sets[number]))
+            notes.append(notes_on(tensors, self._sets[number]))
             if into:
                 buffers = [self._buffers[each] for each in into[position]]
                 for buffer, tensor in zip(buffers, tensors, strict=False):
@@ -341,7 +345,7 @@ class Runner:
             self._stash = []
         return answer
 
-    def _stash_tree(self, value: object, *, is_output: bool = False) -> Any:  # noqa: ANN401
+    def _stash_tree(self, value: object, *, is_output: bool = False) -> Tree:
         if not is_output:  # the outputs of several calls are kept together
             self._stash = []
 
@@ -353,42 +357,6 @@ class Runner:
 
     def _stashed(self) -> dict[str, Any]:
         return {"specs": [spec_of(tensor).to_json() for tensor in self._stash]}
-
-
-def _tensors(arguments: list[Any]) -> list[torch.Tensor]:
-    """The tensors of a call's arguments, in the order of their JSON form."""
-    found: list[torch.Tensor] = []
-
-    def put(tensor: torch.Tensor) -> int:
-        found.append(tensor)
-        return len(found) - 1
-
-    encode(arguments, put)
-    return found
-
-
-def _notes(tensors: list[torch.Tensor], arguments: list[Any]) -> dict[str, Any]:
-    """What is odd about an output: a subclass, a storage shared with an input, holes."""
-    storages = {
-        tensor.untyped_storage().data_ptr() for tensor in _tensors(arguments) if tensor.numel()
-    }
-    return {
-        "types": sorted(
-            {type(tensor).__name__ for tensor in tensors if type(tensor) is not torch.Tensor}
-        ),
-        "aliases": any(
-            tensor.untyped_storage().data_ptr() in storages for tensor in tensors if tensor.numel()
-        ),
-        "dense": all(_is_dense(tensor) for tensor in tensors),
-        "devices": sorted({tensor.device.type for tensor in tensors}),
-    }
-
-
-def _is_dense(tensor: torch.Tensor) -> bool:
-    """Whether each element has a place of its own: no stride 0 from an expand."""
-    return all(
-        size <= 1 or stride != 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
-    )
 
 
 def _words(error: BaseException) -> str:

@@ -176,7 +176,7 @@ def main() -> None:
 
     if torch.version.cuda is not None:
         with suppress(ImportError):  # Triton candidates will say so themselves
-            import triton  # noqa: F401
+            import triton  # noqa: F401 - likewise
     channel.send({"ready": os.getpid()})
     Zygote(channel).serve()
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import fx
 
 from kopt.actors.rewriter.codegen import FusedKernel
-from kopt.actors.rewriter.graph import NotRewritable, aten
+from kopt.actors.rewriter.graph import Aten, NotRewritable, aten
 from kopt.actors.rewriter.spelling import spell
 
 DELETE_BYTES = 16 << 20
@@ -157,7 +156,7 @@ class _Writer:
         self._taken.add(name)
         return name
 
-    def _render(self, value: Any) -> str:  # noqa: ANN401 -- any argument of an ATen call
+    def _render(self, value: Aten) -> str:
         if isinstance(value, fx.Node):
             if value in self._inlined:
                 return spell(value, self._render)

@@ -13,6 +13,10 @@ from torch.utils import _pytree as pytree
 aten = torch.ops.aten
 
 
+Aten = Any
+"""An ATen overload, an argument of one, or a node that holds either: torch.fx types none."""
+
+
 class NotRewritable(Exception):
     """A problem that runs, but whose graph the rewriter cannot see; the text says why."""
 
@@ -70,7 +74,7 @@ def is_call(node: object, *targets: object) -> bool:
     return isinstance(node, fx.Node) and node.op == "call_function" and node.target in targets
 
 
-def argument(node: fx.Node, name: str) -> Any:  # noqa: ANN401 -- an ATen argument
+def argument(node: fx.Node, name: str) -> Aten:
     """Return an argument of an ATen call by its name in the schema, defaults filled in.
 
     Raises:
@@ -113,9 +117,9 @@ class Builder:
     def __call__(
         self,
         target: Callable[..., Any],
-        *args: Any,  # noqa: ANN401 -- ATen arguments
+        *args: Aten,
         name: str = "",
-        **kwargs: Any,  # noqa: ANN401
+        **kwargs: Aten,
     ) -> fx.Node:
         """Add a call and return its node.
 
@@ -138,7 +142,7 @@ class Builder:
         self.made.append(node)
         return node
 
-    def like(self, node: fx.Node, *args: Any) -> fx.Node:  # noqa: ANN401
+    def like(self, node: fx.Node, *args: Aten) -> fx.Node:
         """Add a call of the same target with the same keyword arguments."""
         named: dict[str, Any] = dict(node.kwargs)
         target: Any = node.target
@@ -146,8 +150,8 @@ class Builder:
 
     def reduce(
         self,
-        target: Any,  # noqa: ANN401 -- an ATen overload
-        x: Any,  # noqa: ANN401 -- a node
+        target: Aten,
+        x: Aten,
         dims: Sequence[int],
         *,
         keepdim: bool = True,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from kopt.actors.rewriter.graph import Builder, aten, replace, shape, tensor, tidy
+from kopt.actors.rewriter.graph import Aten, Builder, aten, replace, shape, tensor, tidy
 
 _TWO_OPERANDS = frozenset(
     (aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor, aten.pow.Tensor_Tensor)
@@ -42,7 +40,7 @@ def numbers_for_literals(
 def _replace_readers(
     module: fx.GraphModule,
     literal: fx.Node,
-    number: Any,  # noqa: ANN401 -- what Tensor.item gives
+    number: Aten,
     mode: FakeTensorMode,
 ) -> None:
     for reader in list(literal.users):
@@ -61,7 +59,7 @@ def _replace_readers(
             make.undo()
 
 
-def _with_number(make: Builder, reader: fx.Node, literal: fx.Node, number: Any) -> fx.Node | None:  # noqa: ANN401
+def _with_number(make: Builder, reader: fx.Node, literal: fx.Node, number: Aten) -> fx.Node | None:
     if len(reader.args) < 2 or reader.args[0] is reader.args[1]:
         return None
     left, right = reader.args[:2]

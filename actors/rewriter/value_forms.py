@@ -10,6 +10,7 @@ from torch import fx
 
 from kopt.actors.rewriter.forms import form
 from kopt.actors.rewriter.graph import (
+    Aten,
     Builder,
     argument,
     aten,
@@ -98,7 +99,7 @@ def _(make: Builder, node: fx.Node) -> fx.Node | None:
     return make(aten.linear.default, left, make(aten.permute.default, right, [1, 0]), bias)
 
 
-def _explicit(make: Builder, node: fx.Node, target: Any) -> fx.Node | None:  # noqa: ANN401
+def _explicit(make: Builder, node: fx.Node, target: Aten) -> fx.Node | None:
     arg = node.args[0]
     assert isinstance(arg, fx.Node)
     if tensor(arg).dtype != tensor(node).dtype or not tensor(arg).is_floating_point():

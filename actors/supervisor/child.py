@@ -111,7 +111,7 @@ class Child:
         *,
         timeout_s: float,
         fds: Sequence[int] = (),
-        **fields: Any,  # noqa: ANN401
+        **fields: Any,  # noqa: ANN401 - JSON values
     ) -> dict[str, Any]:
         """Run a command and return its answer, which is untrusted.
 
@@ -122,7 +122,7 @@ class Child:
         self.tell(operation, fds=fds, **fields)
         return self.answer(operation, timeout_s=timeout_s)
 
-    def tell(self, operation: str, *, fds: Sequence[int] = (), **fields: Any) -> None:  # noqa: ANN401
+    def tell(self, operation: str, *, fds: Sequence[int] = (), **fields: Any) -> None:  # noqa: ANN401 - JSON
         """Send a command; its `answer` is fetched later.
 
         Raises:

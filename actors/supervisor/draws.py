@@ -7,11 +7,11 @@ it is left out, and every verdict says so.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
 from kopt.actors.child.memory import SharedTensor
+from kopt.actors.child.plain import Tree
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.actors.supervisor.inputs import JudgedSet, checksum
 from kopt.actors.supervisor.reference import Reference, State
@@ -66,7 +66,7 @@ def draw_sets(bench: Bench, reference: Reference, states: list[State], *, secret
 def _draw_trial(
     reference: Reference,
     drawn: Drawn,
-    tree: Any,  # noqa: ANN401 - a JSON tree
+    tree: Tree,
     base: list[SharedTensor],
     *,
     trial: int,
@@ -91,7 +91,8 @@ def _draw_trial(
             continue
         if family == "own" and trial == 0 and last == 1:
             drawn.checks.append(_note("weights:randomised", f"left out: {why}"))
-            drawn.states = drawn.states[:1]
+            for tensor in drawn.states.pop().values():
+                tensor.close()
             reference.load(drawn.states[0])
         elif family == "own":
             raise ProblemError(reference.problem.name, f"on its own inputs, {why}")

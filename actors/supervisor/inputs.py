@@ -11,7 +11,7 @@ import torch
 
 from kopt.actors.child.memory import SharedTensor
 from kopt.actors.child.perturb import Perturbation, apply
-from kopt.actors.child.plain import decode
+from kopt.actors.child.plain import Tree, decode
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class JudgedSet:
     """Which weights it is judged with: 0 as constructed, 1 randomised."""
     seed: int
     """Set before each call, for modules that draw."""
-    tree: Any
+    tree: Tree
     """The arguments as JSON, tensors by position in `tensors`."""
     tensors: list[SharedTensor]
     """Sealed once drawn: no child can change them."""
@@ -92,7 +92,7 @@ def perturbed(judged: JudgedSet, change: Perturbation | None, *, seed: int) -> J
     )
 
 
-def renumber(tree: Any, numbers: Sequence[int]) -> Any:  # noqa: ANN401
+def renumber(tree: Tree, numbers: Sequence[int]) -> Tree:
     """Return a JSON tree with each tensor's position replaced by its number in a child."""
     if isinstance(tree, dict):
         if set(tree) == {"tensor"}:
@@ -103,12 +103,11 @@ def renumber(tree: Any, numbers: Sequence[int]) -> Any:  # noqa: ANN401
     return tree
 
 
-def private(tree: Any, tensors: Sequence[SharedTensor], *, first: int = 0) -> object:  # noqa: ANN401
+def private(tree: Tree, tensors: Sequence[SharedTensor]) -> object:
     """Return a tree of outputs with its tensors copied to private memory.
 
     Args:
         tree: as JSON, tensors by position.
         tensors: what was fetched.
-        first: position of the tree's first tensor in a longer answer.
     """
-    return decode(tree, lambda number: tensors[number - first].tensor.clone())
+    return decode(tree, lambda number: tensors[number].tensor.clone())

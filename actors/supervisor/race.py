@@ -6,11 +6,13 @@ import random
 import statistics
 
 from kopt.actors.supervisor.child import ChildFailed
-from kopt.actors.supervisor.gates import Loaded, Trail, check_timed_output, run_verdict
+from kopt.actors.supervisor.gates import check_timed_output, run_verdict
 from kopt.actors.supervisor.inputs import sizes
+from kopt.actors.supervisor.loading import Loaded
 from kopt.actors.supervisor.session import Session
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.supervisor.stopwatch import Block, Stopwatch
+from kopt.actors.supervisor.trail import Trail
 from kopt.errors import ProblemError
 from kopt.evaluation import Check
 from kopt.racing import Race, pair_ratios, speedup_interval

@@ -18,17 +18,12 @@ from kopt.actors.child.sandbox import conceal
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName, describe
 from kopt.actors.supervisor.environment import child_environment
-from kopt.actors.supervisor.gates import (
-    Judged,
-    Loaded,
-    Trail,
-    correctness_gate,
-    load_candidate,
-    static_gate,
-)
+from kopt.actors.supervisor.gates import correctness_gate
+from kopt.actors.supervisor.loading import Loaded, load_candidate, static_gate
 from kopt.actors.supervisor.race import performance_gate
 from kopt.actors.supervisor.session import Session, open_session
 from kopt.actors.supervisor.settings import Bench, memory_limit
+from kopt.actors.supervisor.trail import Judged, Trail
 from kopt.actors.supervisor.zygote import Zygote
 from kopt.actors.verify.compare import worst
 from kopt.candidate import Candidate
@@ -104,12 +99,12 @@ class Supervisor:
         sandbox = "none"
         verdict: Verdict
         try:
-            with _gate("static", trail):
+            with trail.gate("static"):
                 static_gate(candidate, languages=self.target.languages, trail=trail)
             session = self._session(problem)
             trail.checks += session.checks
             clock.lap("prepared")
-            with _gate("correctness", trail):
+            with trail.gate("correctness"):
                 loaded = load_candidate(
                     self._bench, session, candidate, build_dir=build_dir, trail=trail
                 )
@@ -197,22 +192,3 @@ class _Laps:
         now_s = time.monotonic()
         self.laps[name] = now_s - self._last_s
         self._last_s = now_s
-
-
-class _gate:
-    """Notes a gate's outcome, whatever it is."""
-
-    def __init__(self, name: str, trail: Trail) -> None:
-        self._name = name
-        self._trail = trail
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, _: object) -> None:
-        if kind is None:
-            self._trail.gates.append(Check(name=self._name, passed=True))
-        elif isinstance(error, Judged):
-            self._trail.gates.append(
-                Check(name=self._name, passed=False, detail=error.verdict.reason)
-            )

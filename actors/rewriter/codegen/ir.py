@@ -19,6 +19,22 @@ ReduceKind = Literal["sum", "prod", "max", "min"]
 ScanKind = Literal["sum", "prod"]
 Scalar = bool | int | float
 
+INFIX = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "and": "&",
+    "or": "|",
+}
+"""Ops that C++ and Triton spell alike, between their two arguments."""
+
 
 class Unsupported(Exception):
     """This op, or this use of it, has no form in the language; the caller leaves it to torch."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import fx
 
-from kopt.actors.rewriter.graph import Builder, argument, aten, is_call, shape
+from kopt.actors.rewriter.graph import Aten, Builder, argument, aten, is_call, shape
 from kopt.actors.rewriter.rules.convolution import CONV, TRANSPOSED
 from kopt.actors.rewriter.rules.operands import is_constant_along, reduction, shifted
 from kopt.actors.rewriter.rules.rule import rule
@@ -116,5 +114,5 @@ def _single_channel_groups(node: fx.Node) -> bool | None:
     return None
 
 
-def _target(node: fx.Node) -> Any:  # noqa: ANN401 -- an ATen overload
+def _target(node: fx.Node) -> Aten:
     return node.target

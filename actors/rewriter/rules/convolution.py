@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from torch import fx
 
-from kopt.actors.rewriter.graph import Builder, argument, aten, is_call, shape
+from kopt.actors.rewriter.graph import Aten, Builder, argument, aten, is_call, shape
 
 CONV = (aten.conv1d.default, aten.conv2d.default, aten.conv3d.default)
 TRANSPOSED = (
@@ -72,7 +71,7 @@ def convolution(node: object) -> Convolution | None:
     )
 
 
-def spread(values: Any, rank: int) -> tuple[int, ...]:  # noqa: ANN401 -- an ATen argument
+def spread(values: Aten, rank: int) -> tuple[int, ...]:
     """Return one number for each spatial dimension; ATen takes one for all."""
     listed = [values] if isinstance(values, int) else list(values)
     return tuple(int(v) for v in (listed * rank if len(listed) == 1 else listed))

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import fx
 
-from kopt.actors.rewriter.graph import Builder, argument, aten, is_call, shape
+from kopt.actors.rewriter.graph import Aten, Builder, argument, aten, is_call, shape
 from kopt.actors.rewriter.rules.convolution import CONV, TRANSPOSED
 from kopt.actors.rewriter.rules.operands import (
     Operand,
@@ -145,7 +145,7 @@ def _as_vector(make: Builder, value: Operand, product: fx.Node) -> Operand:
 
 def _scale_weight(
     make: Builder,
-    target: Any,  # noqa: ANN401 -- an ATen overload
+    target: Aten,
     weight: fx.Node,
     factor: Operand,
     product: fx.Node,
@@ -161,7 +161,7 @@ def _scale_weight(
     return make(target, weight, vector, name="scaled_weight")
 
 
-def _with(make: Builder, product: fx.Node, *, weight: Any, bias: Any) -> fx.Node:  # noqa: ANN401
+def _with(make: Builder, product: fx.Node, *, weight: Aten, bias: Aten) -> fx.Node:
     x, rest = product.args[0], product.args[3:]
     target: Any = product.target
     named: dict[str, Any] = {k: v for k, v in product.kwargs.items() if k != "bias"}

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import fx
 
-from kopt.actors.rewriter.graph import Builder, argument, aten, is_call, shape, tensor
+from kopt.actors.rewriter.graph import Aten, Builder, argument, aten, is_call, shape, tensor
 from kopt.actors.rewriter.rules.clamp_chains import CLAMPS
 from kopt.actors.rewriter.rules.operands import is_constant_along, is_number, scaled, shifted
 from kopt.actors.rewriter.rules.ranges import clamp_bounds
@@ -104,5 +104,5 @@ def extremum_of_extremum(make: Builder, node: fx.Node) -> fx.Node | None:
     return make(aten.reshape.default, result, list(shape(node)))
 
 
-def _target(node: fx.Node) -> Any:  # noqa: ANN401 -- an ATen overload
+def _target(node: fx.Node) -> Aten:
     return node.target

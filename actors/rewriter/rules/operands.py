@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from torch import fx
 
-from kopt.actors.rewriter.graph import aten, has_tensor, is_call, shape, tensor
+from kopt.actors.rewriter.graph import Aten, aten, has_tensor, is_call, shape, tensor
 
 Operand = fx.Node | int | float
 
@@ -61,7 +61,7 @@ class Scaled(NamedTuple):
     divide: bool
 
     @property
-    def target(self) -> Any:  # noqa: ANN401 -- an ATen overload
+    def target(self) -> Aten:
         """The call that scales."""
         return aten.div.Tensor if self.divide else aten.mul.Tensor
 

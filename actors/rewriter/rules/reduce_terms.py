@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 from torch import fx
 
-from kopt.actors.rewriter.graph import Builder, aten, is_call, shape
+from kopt.actors.rewriter.graph import Aten, Builder, aten, is_call, shape
 from kopt.actors.rewriter.rules.operands import (
     Operand,
     aligned,
@@ -24,7 +23,7 @@ SUMS = (aten.sum.dim_IntList, aten.mean.dim)
 
 def reduced_operand(
     make: Builder,
-    target: Any,  # noqa: ANN401 -- an ATen overload
+    target: Aten,
     value: Operand,
     *,
     dims: list[int],

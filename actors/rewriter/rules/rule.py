@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import fx
 
-from kopt.actors.rewriter.graph import Builder
+from kopt.actors.rewriter.graph import Aten, Builder
 from kopt.registry import Registry
 
 Rewrite = Callable[[Builder, fx.Node], fx.Node | None]
@@ -39,7 +39,7 @@ RULES: Registry[Rule] = Registry("rule", entry_point_group="kopt.rules")
 """Factories take no argument."""
 
 
-def rule(*targets: Any, always: bool = False) -> Callable[[Rewrite], Rewrite]:  # noqa: ANN401
+def rule(*targets: Aten, always: bool = False) -> Callable[[Rewrite], Rewrite]:
     """Return a decorator that files a rewrite under its function's name.
 
     The first line of its docstring is the summary.

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from kopt.actors.rewriter.codegen.ir import Const, Map, Unsupported
+from kopt.actors.rewriter.codegen.ir import INFIX, Const, Map, Unsupported
 
 TYPES = {
     torch.float32: "float",
@@ -20,20 +20,6 @@ TYPES = {
 }
 """C++ types by dtype; half precision is left to torch on a CPU."""
 
-INFIX = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "and": "&",
-    "or": "|",
-}
 PLAIN = frozenset({"neg", "not", "where", "cast", "max", "min", *INFIX})
 """Ops that need no function of their own (or only the always present k_max, k_min)."""
 

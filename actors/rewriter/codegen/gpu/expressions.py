@@ -7,7 +7,7 @@ import math
 import torch
 
 from kopt.actors.rewriter.codegen.gpu.math_source import TEXTS
-from kopt.actors.rewriter.codegen.ir import Const, Map, Unsupported
+from kopt.actors.rewriter.codegen.ir import INFIX, Const, Map, Unsupported
 
 TYPES = {
     torch.float64: "tl.float64",
@@ -20,20 +20,6 @@ TYPES = {
     torch.int8: "tl.int8",
     torch.uint8: "tl.uint8",
     torch.bool: "tl.int1",
-}
-INFIX = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "and": "&",
-    "or": "|",
 }
 NATIVE = {"sqrt": "tl.sqrt_rn", "rsqrt": "tl.rsqrt", "floor": "tl.floor", "ceil": "tl.ceil"}
 NATIVE |= {"abs": "tl.abs"}

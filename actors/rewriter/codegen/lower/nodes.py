@@ -108,7 +108,7 @@ def lower(
         out_dtype=first.dtype,
     )
 
-    def operand(arg: fx.Node) -> Any:  # noqa: ANN401
+    def operand(arg: fx.Node) -> Any:  # noqa: ANN401 -- an ATen argument
         made = env.get(arg)
         if isinstance(made, tuple):
             raise Unsupported("a tuple as an operand")
@@ -167,7 +167,7 @@ def _decomposed(
     ]
     fakes = [source.meta["val"] for source in sources]
 
-    def call(*tensors: torch.Tensor) -> Any:  # noqa: ANN401
+    def call(*tensors: torch.Tensor) -> Any:  # noqa: ANN401 -- what the op gives
         supply = iter(tensors)
         real_args, real_kwargs = fx.map_arg((node.args, node.kwargs), lambda _: next(supply))
         return target(*real_args, **real_kwargs)

@@ -1,0 +1,132 @@
+"""A candidate's outputs: the buffers they come in, their form, and their comparison.
+
+The child says how its outputs are formed; their values are taken from buffers of ours, which were
+poisoned before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from kopt.actors.child.memory import SharedTensor, spec_of
+from kopt.actors.child.plain import NotPlain, decode
+from kopt.actors.supervisor.child import ChildFailed, specs_of
+from kopt.actors.supervisor.inputs import JudgedSet
+from kopt.actors.supervisor.settings import Bench
+from kopt.actors.supervisor.trail import Trail
+from kopt.actors.verify.compare import compare_outputs, flatten, structure_failure, worst
+from kopt.ladder import LADDERS
+from kopt.verdict import Cheated, Incorrect
+
+INTEGER_POISON = 7
+"""Poison of integer outputs, which have no NaN: no value that a reference is likely to give."""
+
+
+def check_notes(answer: dict[str, Any], position: int, judged: JudgedSet, *, trail: Trail) -> None:
+    """What the child itself says of its outputs: a tripwire, since values decide."""
+    notes = answer["notes"][position] if _has_notes(answer, position) else {}
+    types = notes.get("types")
+    if types:
+        detail = f"expected torch.Tensor, found {str(types)[:60]}"
+        raise trail.fail("output_type", Cheated(check="output_type", detail=detail))
+    if notes.get("aliases") and not judged.may_alias:
+        detail = "an output shares memory with an input"
+        raise trail.fail("aliasing", Incorrect(check="aliasing", detail=detail))
+    devices = notes.get("devices")
+    if devices and devices != list(judged.devices):
+        detail = f"expected outputs on {list(judged.devices)}, found {str(devices)[:60]}"
+        raise trail.fail("output_device", Incorrect(check="output_device", detail=detail))
+    if notes.get("dense") is False:
+        detail = "an output's elements share memory (stride 0)"
+        raise trail.fail("dense", Incorrect(check="dense", detail=detail))
+
+
+def _has_notes(answer: dict[str, Any], position: int) -> bool:
+    notes = answer.get("notes")
+    return isinstance(notes, list) and len(notes) > position and isinstance(notes[position], dict)
+
+
+def compare(
+    bench: Bench,
+    judged: JudgedSet,
+    answer: dict[str, Any],
+    position: int,
+    buffers: list[SharedTensor],
+    *,
+    name: str,
+    trail: Trail,
+) -> None:
+    """Compare one call's outputs, from our buffers, with the reference's.
+
+    Raises:
+        Judged: form or values differ.
+        ChildFailed: the answer is no answer.
+    """
+    outputs = _form(answer, position, buffers)
+    failure = structure_failure(outputs, reference=judged.outputs)
+    if failure is not None:
+        raise trail.fail("structure", Incorrect(check="structure", detail=failure))
+    comparison = compare_outputs(
+        outputs,
+        reference=judged.outputs,
+        ref64=judged.outputs64,
+        ladder=LADDERS[bench.config.ladder],
+        inputs=judged.arguments(),
+    )
+    trail.errors.append(comparison.error)
+    if comparison.failure is not None:
+        raise trail.fail(
+            name, Incorrect(check=name, detail=comparison.failure, error=worst(trail.errors))
+        )
+
+
+def _form(answer: dict[str, Any], position: int, buffers: list[SharedTensor]) -> object:
+    """Return the outputs as the child says they are formed, with the values of our buffers.
+
+    A tensor whose shape or dtype differs from the reference's is not in any buffer: an empty one
+    of the form that was announced stands for it, and the comparison of forms refuses it.
+    """
+    specs = specs_of(answer)
+    first = 0
+
+    def get(number: int) -> torch.Tensor:
+        spec = specs[number]
+        index = number - first
+        if 0 <= index < len(buffers) and buffers[index].spec == spec:
+            return buffers[index].tensor
+        return torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device="meta")
+
+    try:
+        trees = answer["trees"]
+        first = sum(_count(each) for each in trees[:position])
+        return decode(trees[position], get)
+    except (NotPlain, KeyError, IndexError, TypeError, AttributeError) as error:
+        raise ChildFailed("died", "answer", f"spoke out of turn: {error}") from None
+
+
+def _count(tree: object) -> int:
+    count = 0
+
+    def get(number: int) -> int:
+        nonlocal count
+        count += 1
+        return number
+
+    decode(tree, get)
+    return count
+
+
+def poisoned(outputs: object) -> list[SharedTensor]:
+    """Return buffers of the reference's output form, filled with what no output is."""
+    buffers = []
+    for _, leaf in flatten(outputs):
+        if isinstance(leaf, torch.Tensor):
+            shared = SharedTensor(spec_of(leaf))
+            if leaf.is_floating_point() or leaf.is_complex():
+                shared.tensor.fill_(float("nan"))
+            elif leaf.dtype is not torch.bool:
+                shared.tensor.fill_(INTEGER_POISON)
+            buffers.append(shared)
+    return buffers
