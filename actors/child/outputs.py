@@ -22,7 +22,7 @@ def tensors_of(arguments: list[Any]) -> list[torch.Tensor]:
 
 
 def notes_on(tensors: list[torch.Tensor], arguments: list[Any]) -> dict[str, Any]:
-    """Return what may be odd about outputs: subclasses, memory shared with inputs, holes, device."""
+    """Return what may be odd about outputs: subclasses, shared memory, holes, devices."""
     storages = {
         tensor.untyped_storage().data_ptr() for tensor in tensors_of(arguments) if tensor.numel()
     }
