@@ -84,12 +84,3 @@ class ClusterConfig(Section):
     """Of a local cluster, in MB."""
     max_retries: int = Field(default=2, ge=0)
     """How often work whose worker died is tried elsewhere."""
-
-
-class RewriterConfig(Section):
-    """The programmer that needs no model."""
-
-    kind: Literal["rewriter"] = "rewriter"
-
-
-ProgrammerConfig = RewriterConfig

@@ -95,7 +95,8 @@ def _column(field: pa.Field[Any], rows: list[dict[str, Any]]) -> pa.Array[Any]:
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
     kind = row["kind"]
-    flat = {key: row[key] for key in (*ENVELOPE, *EVENT_FIELDS.get(kind, ()))}
+    keys = (*ENVELOPE, *EVENT_FIELDS.get(kind, ()))
+    flat = {key: row[key] for key in keys if key in row}  # an older part lacks later columns
     for key in _JSON_COLUMNS & flat.keys():
         if flat[key] is not None:
             flat[key] = json.loads(flat[key])

@@ -78,6 +78,10 @@ class ResultRow(TypedDict):
     tokens_in: int
     tokens_out: int
     cost_usd: float
+    answers: int
+    """Completions of models and people, those without a candidate included."""
+    answers_faulty: int
+    """Those that held no candidate."""
 
 
 def result_rows(state: RunState) -> list[ResultRow]:
@@ -168,6 +172,8 @@ def _row(search: SearchState) -> ResultRow:
         "tokens_in": sum(answer.tokens_in for answer in answers),
         "tokens_out": sum(answer.tokens_out for answer in answers),
         "cost_usd": float(sum(answer.cost_usd for answer in answers)),
+        "answers": sum(answer.text is not None or bool(answer.fault) for answer in answers),
+        "answers_faulty": sum(bool(answer.fault) for answer in answers),
     }
 
 

@@ -70,6 +70,8 @@ JOURNAL_SCHEMA = pa.schema(
         _field("candidates", pa.int64(), unit="candidates", kinds="answer_received"),
         _field("answer", pa.string(), unit="sha256 of an artefact", kinds="answer_received"),
         _field("text", pa.string(), unit="sha256 of an artefact", kinds="answer_received"),
+        _field("finish", pa.string(), kinds="answer_received"),
+        _field("fault", pa.string(), kinds="answer_received"),
         _field("tool_calls", pa.string(), kinds="answer_received", json=True),
         _field("tokens_in", pa.int64(), unit="tokens", kinds="answer_received"),
         _field("tokens_out", pa.int64(), unit="tokens", kinds="answer_received"),
@@ -124,6 +126,8 @@ RESULTS_SCHEMA = pa.schema(
         _field("tokens_in", pa.int64(), unit="tokens"),
         _field("tokens_out", pa.int64(), unit="tokens"),
         _field("cost_usd", pa.float64(), unit="USD"),
+        _field("answers", pa.int64(), unit="completions"),
+        _field("answers_faulty", pa.int64(), unit="completions"),
     ],
     metadata={"kopt.results.schema": str(RESULTS_SCHEMA_VERSION)},
 )

@@ -15,9 +15,8 @@ from kopt.actors.config import (
     ClusterConfig,
     DeviceKind,
     EvaluateConfig,
-    ProgrammerConfig,
-    RewriterConfig,
 )
+from kopt.actors.programmers.config import ProgrammerConfig, RewriterConfig
 from kopt.config_errors import error_lines
 from kopt.data.problems.config import ProblemsConfig
 from kopt.errors import ConfigError
@@ -46,6 +45,10 @@ class LimitsConfig(Section):
     """Seconds from the start of the run."""
     candidates: int | None = Field(default=None, ge=1)
     """Candidates told, over all searches."""
+    tokens: int | None = Field(default=None, ge=1)
+    """Tokens read and written by models, over all searches."""
+    cost_usd: float | None = Field(default=None, gt=0)
+    """What models cost at the configured prices, over all searches."""
 
 
 class RunConfig(Section):

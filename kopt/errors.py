@@ -51,6 +51,10 @@ class ProgrammerUnavailable(KoptError):
         return f"programmer {self.programmer} cannot write: {self.why}"
 
 
+class ProgrammerRefused(ProgrammerUnavailable):
+    """The programmer will never write as it is set up (wrong key, unknown model, no recording)."""
+
+
 class StoreError(KoptError):
     """The run folder cannot be read or written (no space, locked by another driver, damaged)."""
 

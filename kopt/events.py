@@ -6,7 +6,7 @@ texts (sources, prompts, answers) are artefacts, referred to by their sha256.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, ClassVar
 
 from kopt.evaluation import EvalJson
@@ -68,14 +68,18 @@ class AnswerReceived:
     kind: ClassVar[str] = "answer_received"
     expansion: int
     index: int
-    """Which completion of the expansion, from 0."""
+    """Which completion of the expansion, from 0; a programmer that is no model has one."""
     candidates: int
-    """How many slots the answer fills; the rest are cancelled."""
+    """How many slots the whole answer fills; the rest are cancelled."""
     answer: str
     """Artefact: the whole answer as JSON (kopt.driver.answers), so that a resumed run needs no
     second call."""
     text: str | None
-    """Artefact: the model's own words; None where no model was asked."""
+    """Artefact: the completion's own words; None where no model was asked."""
+    finish: str = ""
+    """Why the completion ended, in the server's word; empty where nobody said."""
+    fault: str = ""
+    """Why the completion holds no candidate; empty where it holds one."""
     tool_calls: list[dict[str, Any]]
     tokens_in: int
     tokens_out: int
@@ -200,8 +204,10 @@ def body_from_json(record: dict[str, Any]) -> EventBody:
     event_type = EVENT_TYPES.get(str(kind))
     if event_type is None:
         raise ValueError(f"unknown event kind {kind!r}; there are: {', '.join(EVENT_TYPES)}")
-    names = [field.name for field in fields(event_type)]
-    missing = [name for name in names if name not in record]
+    # A field with a default came later than the schema: older journals do not have it.
+    required = [field.name for field in fields(event_type) if field.default is MISSING]
+    missing = [name for name in required if name not in record]
     if missing:
         raise ValueError(f"event {kind!r} lacks {', '.join(missing)}")
+    names = [field.name for field in fields(event_type) if field.name in record]
     return event_type(**{name: record[name] for name in names})

@@ -7,8 +7,9 @@ frozen value that pickles; nothing here knows Ray, torch or Hydra.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 from kopt.candidate import Candidate, Language
 from kopt.evaluation import Evaluation
@@ -62,6 +63,14 @@ class WriteRequest:
     """The node being debugged or optimised; None from ROOT."""
 
 
+class Message(NamedTuple):
+    """One message of a prompt."""
+
+    role: str
+    """`system`, `user` or `assistant`."""
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """What an answer cost."""
@@ -72,17 +81,32 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """One answer of a model or a person, as it came. Untrusted text."""
+
+    text: str
+    finish: str = ""
+    """Why it ended, in the server's word: `stop`, `length`, `content_filter`, …; empty where
+    nobody said."""
+    fault: str = ""
+    """Why it holds no candidate, in one line; empty where it holds one."""
+    usage: Usage = Usage()
+    """Tokens of a prompt that several completions share are counted with the first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What a programmer wrote: at most N candidates, in the order of their slots."""
 
     candidates: tuple[Candidate, ...]
     exhausted: bool = False
     """It has nothing more for this node, ever: the search closes the node."""
-    messages: tuple[tuple[str, str], ...] = ()
-    """The prompt as sent: (role, text); empty where no model was asked."""
-    text: str = ""
-    """The answer as received; empty where no model was asked."""
-    usage: Usage = Usage()
+    messages: tuple[Message, ...] = ()
+    """The prompt as sent; empty where nobody was asked in words."""
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    """Model, temperature, seed, …: plain JSON values, as sent."""
+    completions: tuple[Completion, ...] = ()
+    """What came back, those without a candidate included; empty where nobody was asked."""
     note: str = ""
     """One line for the journal, such as why there are fewer than N."""
 
@@ -91,6 +115,7 @@ class Programmer(Protocol):
     """Whoever writes candidates."""
 
     name: str
+    """Its kind (`openai`); candidates carry it."""
 
     async def write(self, request: WriteRequest) -> Answer:
         """Write up to `expansion.num_candidates` candidates.
@@ -100,9 +125,14 @@ class Programmer(Protocol):
 
         Raises:
             ProgrammerUnavailable: it cannot write now; the expansion is cancelled.
+            ProgrammerRefused: it never will as it is set up; the search ends.
             ProblemError: the problem itself cannot be read; its search ends.
             WorkerLost: the process that wrote is gone, also after the adapter's own retries.
         """
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections and idle processes; nothing is under way any more."""
         ...
 
 

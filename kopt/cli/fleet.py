@@ -6,6 +6,7 @@ The only place where actors and driver meet. Loads ray and torch; the command im
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import sys
 import time
@@ -15,7 +16,7 @@ from typing import Any
 
 from kopt.actors.cluster import Cluster, open_cluster
 from kopt.actors.pool import Quiet, RayEvaluator
-from kopt.actors.programmers import PROGRAMMERS
+from kopt.actors.programmers.registry import Workplace, create_programmer
 from kopt.clock import SystemClock
 from kopt.config import RunConfig, to_plain
 from kopt.data.best import write_best
@@ -24,7 +25,7 @@ from kopt.data.journal import Journal, read_events
 from kopt.data.manifest import make_manifest, resumed
 from kopt.data.results import write_results
 from kopt.data.rundir import RunDir
-from kopt.driver.limits import Limits
+from kopt.driver.limits import Limits, Spent
 from kopt.driver.loop import Driver, Pace
 from kopt.driver.replay import resumed_task
 from kopt.driver.task import SearchSpec, SearchTask
@@ -32,12 +33,16 @@ from kopt.driver.verdicts import SharedVerdicts
 from kopt.environment import cache_dir
 from kopt.evaluation import from_json
 from kopt.events import EventBody
-from kopt.ports import EventSink, Target
+from kopt.ports import EventSink, Target, Usage
 from kopt.problem import Problem
 from kopt.search.searches import create_search
 
 Observer = Callable[[str, EventBody], None]
 """Called with (search, event) after each event is on its way to disk."""
+
+
+def _to_log(line: str) -> None:
+    logging.getLogger(__name__).warning(line)
 
 
 class ObservedSink:
@@ -81,6 +86,7 @@ def run_fleet(
     run_dir: RunDir,
     observer: Observer,
     on_target: Callable[[Target], None] | None = None,
+    warn: Callable[[str], None] = _to_log,
 ) -> FleetResult:
     """Run every search of a config to its end, going on with what the run folder holds already.
 
@@ -90,6 +96,7 @@ def run_fleet(
         run_dir: new, or of an interrupted run of the same config.
         observer: of every event of this process.
         on_target: called once the device is known.
+        warn: shows one line to the user that stops nothing.
 
     Raises:
         StoreError: the run folder cannot be used; what is journalled stays.
@@ -103,7 +110,7 @@ def run_fleet(
             run_dir.keep_problem(problem)
         tasks = make_tasks(config, problems, earlier)
         if earlier.ended is None or not all(task.ended for task in tasks):
-            _drive(config, tasks, earlier, journal, run_dir, observer, on_target)
+            _drive(config, tasks, earlier, journal, run_dir, observer, on_target, warn)
         state = fold(read_events(run_dir.path))
         write_results(run_dir, state)
         write_best(run_dir, state, keep=config.keep_best)
@@ -150,6 +157,7 @@ def _drive(
     run_dir: RunDir,
     observer: Observer,
     on_target: Callable[[Target], None] | None,
+    warn: Callable[[str], None],
 ) -> None:
     secret = config.evaluate.secret
     if secret is None:
@@ -170,14 +178,16 @@ def _drive(
                 cache_dir=cache_dir(),
                 quiet=quiet,
             )
-            programmer = PROGRAMMERS.create(
-                config.programmer.kind,
-                config.programmer,
+            workplace = Workplace(
                 cluster=cluster,
                 cluster_config=config.cluster,
                 evaluate=evaluate,
                 quiet=quiet,
+                run_dir=run_dir.path,
+                arm=config.arm_name,
+                warn=warn,
             )
+            programmer = create_programmer(config.programmer, workplace)
             target = await evaluator.target()
             if on_target is not None:
                 on_target(target)
@@ -200,12 +210,32 @@ def _drive(
                     max_in_flight=config.max_in_flight or in_flight(cluster),
                     deterministic=config.deterministic,
                 ),
-                limits=Limits(wall_s=config.limits.wall_s, candidates=config.limits.candidates),
+                limits=Limits(**config.limits.model_dump()),
                 verdicts=SharedVerdicts(known),
+                spent=spent(earlier),
             )
-            await driver.run()
+            try:
+                await driver.run()
+            finally:
+                await programmer.close()
 
         asyncio.run(drive())
+
+
+def spent(state: RunState) -> Spent:
+    """Return what the journalled answers of a run have cost."""
+    total = Spent()
+    for search in state.searches.values():
+        for expansion in search.expansions.values():
+            for answer in expansion.answers.values():
+                total.add(
+                    Usage(
+                        tokens_in=answer.tokens_in,
+                        tokens_out=answer.tokens_out,
+                        cost_usd=answer.cost_usd,
+                    )
+                )
+    return total
 
 
 def in_flight(cluster: Cluster) -> int:

@@ -78,7 +78,7 @@ class Progress:
         with self._lock:
             self._device = f"{target.device}: {target.name}"
             self._began_s = time.monotonic()
-        self._say(f"searching on {self._device}")
+        self.say(f"searching on {self._device}")
 
     def observe(self, search: str, event: EventBody) -> None:
         """Take one event in; without a terminal, the end of a search is a line."""
@@ -89,14 +89,15 @@ class Progress:
             if isinstance(event, SearchEnded) and standing is not None:
                 line = end_line(search, standing, self._standing.best.get(standing.problem))
         if line:
-            self._say(line)
+            self.say(line)
 
     def render(self) -> RenderableType:
         """Return what the terminal shows now."""
         with self._lock:
             return self._render()
 
-    def _say(self, line: str) -> None:
+    def say(self, line: str) -> None:
+        """Show one line."""
         self._console.print(line, markup=False, soft_wrap=True)
 
     def _render(self) -> RenderableType:
@@ -139,7 +140,8 @@ def end_line(search: str, standing: SearchStanding, best: Best | None) -> str:
     if standing.failed:
         return f"{search}: {standing.ended}"
     found = "no correct candidate" if best is None else _best_text(best)
-    return f"{search}: {found}; {standing.told} candidates, {standing.correct} correct"
+    faulty = f", {standing.faulty} answer(s) without one" if standing.faulty else ""
+    return f"{search}: {found}; {standing.told} candidates, {standing.correct} correct{faulty}"
 
 
 def duration(seconds: float) -> str:

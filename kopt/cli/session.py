@@ -55,6 +55,7 @@ def run_session(
                 run_dir=run,
                 observer=progress.observe,
                 on_target=progress.on_target,
+                warn=progress.say,
             )
     except KeyboardInterrupt:
         sys.stderr.write(f"kopt: interrupted; go on with `kopt resume {run.path}`\n")

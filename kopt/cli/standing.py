@@ -42,6 +42,8 @@ class SearchStanding:
     """Judged and not yet told."""
     told: int = 0
     correct: int = 0
+    faulty: int = 0
+    """Answers that held no candidate."""
     ended: str | None = None
     failed: bool = False
 
@@ -75,6 +77,7 @@ class Standing:
                 standing.writing[event.expansion] = event.n
                 standing.ended = None  # its budget was raised
             case AnswerReceived():
+                standing.faulty += bool(event.fault)
                 standing.writing[event.expansion] = event.candidates
                 _drop_empty(standing, event.expansion)
             case CandidateMade():

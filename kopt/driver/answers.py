@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 from kopt.candidate import Candidate
 from kopt.errors import StoreError
-from kopt.ports import Answer, Usage
+from kopt.ports import Answer, Completion, Message, Usage
 
 
 def answer_to_text(answer: Answer) -> str:
@@ -29,9 +29,12 @@ def answer_from_text(text: str) -> Answer:
         return Answer(
             candidates=tuple(Candidate(**fields) for fields in record["candidates"]),
             exhausted=record["exhausted"],
-            messages=tuple((role, words) for role, words in record["messages"]),
-            text=record["text"],
-            usage=Usage(**record["usage"]),
+            messages=tuple(Message(role, words) for role, words in record["messages"]),
+            sampling=record["sampling"],
+            completions=tuple(
+                Completion(**{**fields, "usage": Usage(**fields["usage"])})
+                for fields in record["completions"]
+            ),
             note=record["note"],
         )
     except (KeyError, TypeError, ValueError) as error:

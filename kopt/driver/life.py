@@ -12,9 +12,10 @@ from dataclasses import replace
 
 from kopt.candidate import Candidate
 from kopt.driver.answers import answer_from_text, answer_to_text
+from kopt.driver.limits import Spent
 from kopt.driver.task import SearchTask, Unfinished
 from kopt.driver.verdicts import SharedVerdicts
-from kopt.errors import ProblemError, ProgrammerUnavailable, WorkerLost
+from kopt.errors import ProblemError, ProgrammerRefused, ProgrammerUnavailable, WorkerLost
 from kopt.evaluation import Evaluation, to_json
 from kopt.events import (
     AnswerReceived,
@@ -26,7 +27,15 @@ from kopt.events import (
 )
 from kopt.expansion import Expansion
 from kopt.identity import canonical_json
-from kopt.ports import Answer, Evaluator, EventSink, Programmer, Target, WriteRequest
+from kopt.ports import (
+    Answer,
+    Completion,
+    Evaluator,
+    EventSink,
+    Programmer,
+    Target,
+    WriteRequest,
+)
 
 MAX_SETBACKS = 3
 """Expansions cancelled in a row (no programmer, no worker) after which a search gives up."""
@@ -46,6 +55,7 @@ class ExpansionLife:
         target: Target,
         verdicts: SharedVerdicts,
         in_slot_order: bool,
+        spent: Spent,
         on_change: Callable[[SearchTask], None],
     ) -> None:
         """Take the parts; `on_change` is called whenever a tree heard something."""
@@ -55,6 +65,7 @@ class ExpansionLife:
         self._target = target
         self._verdicts = verdicts
         self._in_slot_order = in_slot_order
+        self._spent = spent
         self._on_change = on_change
 
     async def run(
@@ -112,26 +123,29 @@ class ExpansionLife:
                 PromptSent(
                     expansion=expansion.ordinal,
                     messages=self._sink.put_text(canonical_json(answer.messages)),
-                    sampling={},
-                    tokens=answer.usage.tokens_in,
+                    sampling=dict(answer.sampling),
+                    tokens=sum(each.usage.tokens_in for each in answer.completions),
                 ),
             )
-        self._sink.append(
-            spec.name,
-            AnswerReceived(
+        kept = self._sink.put_text(answer_to_text(answer))
+        for index, completion in enumerate(answer.completions or [Completion(text="")]):
+            received = AnswerReceived(
                 expansion=expansion.ordinal,
-                index=0,
+                index=index,
                 candidates=min(len(answer.candidates), expansion.num_candidates),
-                answer=self._sink.put_text(answer_to_text(answer)),
-                text=self._sink.put_text(answer.text) if answer.text else None,
+                answer=kept,
+                text=self._sink.put_text(completion.text) if completion.text else None,
+                finish=completion.finish,
+                fault=completion.fault,
                 tool_calls=[],
-                tokens_in=answer.usage.tokens_in,
-                tokens_out=answer.usage.tokens_out,
-                cost_usd=answer.usage.cost_usd,
+                tokens_in=completion.usage.tokens_in,
+                tokens_out=completion.usage.tokens_out,
+                cost_usd=completion.usage.cost_usd,
                 exhausted=answer.exhausted,
                 note=answer.note,
-            ),
-        )
+            )
+            self._sink.append(spec.name, received)
+            self._spent.add(completion.usage)
         return answer
 
     def _make(
@@ -242,6 +256,9 @@ class ExpansionLife:
     def _set_back(self, task: SearchTask, expansion: Expansion, error: Setback) -> None:
         self._cancel(task, expansion, str(error))
         task.setbacks += 1
+        if isinstance(error, ProgrammerRefused):
+            task.stop_reason = f"failed: {error}"
+            task.failed = True
         self._check_setbacks(task, str(error))
 
     def _check_setbacks(self, task: SearchTask, why: str) -> None:

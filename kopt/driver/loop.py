@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kopt.driver.life import ExpansionLife
-from kopt.driver.limits import Limits
+from kopt.driver.limits import Limits, Spent
 from kopt.driver.task import SearchTask, Unfinished
 from kopt.driver.verdicts import SharedVerdicts
 from kopt.events import ExpansionAsked, RunEnded, SearchEnded
@@ -50,6 +50,7 @@ class Driver:
         pace: Pace,
         limits: Limits | None = None,
         verdicts: SharedVerdicts | None = None,
+        spent: Spent | None = None,
     ) -> None:
         """Take the fleet over.
 
@@ -63,12 +64,14 @@ class Driver:
             pace: bounds on what is under way.
             limits: bounds on what is spent; None for none.
             verdicts: known from an earlier part of the run; None for none.
+            spent: by an earlier part of the run; None for nothing.
         """
         self._tasks = list(tasks)
         self._sink = sink
         self._clock = clock
         self._pace = pace
         self._limits = limits or Limits()
+        self._spent = spent or Spent()
         self._life = ExpansionLife(
             programmer=programmer,
             evaluator=evaluator,
@@ -76,6 +79,7 @@ class Driver:
             target=target,
             verdicts=verdicts or SharedVerdicts(),
             in_slot_order=pace.deterministic,
+            spent=self._spent,
             on_change=self._wake,
         )
         self._index = {task.spec.name: number for number, task in enumerate(self._tasks)}
@@ -137,7 +141,9 @@ class Driver:
 
     def _ask(self, task: SearchTask) -> bool:
         reached = self._limits.reached(
-            elapsed_s=self._clock.monotonic_s() - self._began_s, candidates=self._asked
+            elapsed_s=self._clock.monotonic_s() - self._began_s,
+            candidates=self._asked,
+            spent=self._spent,
         )
         if reached is not None:
             task.stop_reason = reached

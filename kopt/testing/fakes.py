@@ -165,6 +165,9 @@ class ScriptedProgrammer:
         self.requests.append(request)
         return self._script(request)
 
+    async def close(self) -> None:
+        """Do nothing: there is nothing to let go of."""
+
 
 def correct(
     speedup: float, *, half_width: float = 0.01, baseline_us: float = BASELINE_US

@@ -11,6 +11,7 @@ from kopt.errors import (
     ConfigError,
     KoptError,
     ProblemError,
+    ProgrammerRefused,
     ProgrammerUnavailable,
     StoreError,
     WorkerLost,
@@ -22,6 +23,7 @@ CASES = [
     (ProblemError("builtin/x", "it raises"), "problem builtin/x: it raises"),
     (WorkerLost("gpu-0", "killed"), "worker gpu-0 ended without an answer (killed)"),
     (ProgrammerUnavailable("openai", "no key"), "programmer openai cannot write: no key"),
+    (ProgrammerRefused("openai", "wrong key"), "programmer openai cannot write: wrong key"),
     (StoreError("run/x", "no space"), "run/x: no space"),
 ]
 

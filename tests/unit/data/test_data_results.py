@@ -77,6 +77,8 @@ def test_a_row_has_the_figures_of_the_best_candidate_and_of_the_search() -> None
             "tokens_in": 200,
             "tokens_out": 20,
             "cost_usd": 1.0,
+            "answers": 2,
+            "answers_faulty": 1,
         }
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_type_hints
@@ -16,6 +16,7 @@ from kopt.data.parts import read_part, write_part
 from kopt.data.record import (
     ENVELOPE,
     Record,
+    record_from_json,
     record_from_line,
     record_to_json,
     record_to_line,
@@ -23,7 +24,7 @@ from kopt.data.record import (
 from kopt.data.schema import JOURNAL_SCHEMA
 from kopt.errors import StoreError
 from kopt.evaluation import EvalJson
-from kopt.events import EVENT_TYPES, EventBody
+from kopt.events import EVENT_TYPES, AnswerReceived, EventBody
 from kopt.testing.sample_journal import sample_events
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
@@ -128,3 +129,17 @@ def test_a_number_that_no_column_holds_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be sealed"):
         write_part(tmp_path / "part.parquet", [{**record, "seed": 2**63}])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_event_from_before_a_field_was_added_is_read_with_its_default(tmp_path: Path) -> None:
+    event = next(body for body in sample_events() if isinstance(body, AnswerReceived))
+    record = record_to_json(Record(seq=0, time_ns=0, run="r", search="s", body=event))
+    older = {key: value for key, value in record.items() if key not in ("finish", "fault")}
+    assert record_from_json(older).body == replace(event, finish="", fault="")
+
+    path = tmp_path / "part.parquet"
+    write_part(path, [older])
+    table = pq.read_table(path).drop_columns(["finish", "fault"])
+    pq.write_table(table, path)
+    (read,) = read_part(path)
+    assert read.body == replace(event, finish="", fault="")

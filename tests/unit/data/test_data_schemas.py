@@ -49,7 +49,7 @@ RESULTS = [
     *("outcome", "root_cause", "speedup", "speedup_lo", "speedup_hi", "speedup_eager"),
     *("speedup_compile", "best_candidate", "baseline_us", "time_us", "sol_share", "degenerate"),
     *("candidates", "correct", "cheated", "iterations", "wall_s", "gpu_s", "tokens_in"),
-    *("tokens_out", "cost_usd"),
+    *("tokens_out", "cost_usd", "answers", "answers_faulty"),
 ]
 EVIDENCE = {
     "Evidence": {

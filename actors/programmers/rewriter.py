@@ -1,4 +1,4 @@
-"""The Programmer port: who there is, by name, and the rewriter as a process on the cluster."""
+"""The rewriter as a programmer: a process of its own on the cluster."""
 
 from __future__ import annotations
 
@@ -7,19 +7,14 @@ from typing import Any
 
 import ray
 
-from kopt.actors.cluster import Cluster
-from kopt.actors.config import ClusterConfig, EvaluateConfig, RewriterConfig
 from kopt.actors.lanes import ActorLane
-from kopt.actors.pool import Quiet
+from kopt.actors.programmers.config import RewriterConfig
+from kopt.actors.programmers.registry import PROGRAMMERS, Workplace
 from kopt.actors.rewriter.worker import RewriterWorker
-from kopt.ports import Answer, Programmer, WriteRequest
-from kopt.registry import Registry
+from kopt.ports import Answer, WriteRequest
 
 HUNG_S = 900.0
 """A rewriter that answers nothing for this long is killed and the request tried again."""
-
-PROGRAMMERS: Registry[Programmer] = Registry("programmer", entry_point_group="kopt.programmers")
-"""Factories are called with (config section, cluster=…, cluster_config=…, evaluate=…, quiet=…)."""
 
 
 @PROGRAMMERS.register("rewriter")
@@ -28,19 +23,12 @@ class RayRewriter:
 
     name = "rewriter"
 
-    def __init__(
-        self,
-        config: RewriterConfig,
-        *,
-        cluster: Cluster,
-        cluster_config: ClusterConfig,
-        evaluate: EvaluateConfig,
-        quiet: Quiet,
-    ) -> None:
+    def __init__(self, config: RewriterConfig, workplace: Workplace) -> None:
         """Start the processes on the programmer lane."""
         del config
-        self._mode = evaluate.module_mode
-        self._quiet = quiet
+        cluster = workplace.cluster
+        self._mode = workplace.evaluate.module_mode
+        self._quiet = workplace.quiet
 
         def start(number: int) -> Any:  # noqa: ANN401 - Ray types no handle
             del number
@@ -50,7 +38,7 @@ class RayRewriter:
             "rewriter",
             start,
             size=cluster.programmer_workers,
-            max_retries=cluster_config.max_retries,
+            max_retries=workplace.cluster_config.max_retries,
             limit_s=HUNG_S,
         )
 
@@ -64,6 +52,6 @@ class RayRewriter:
             assert isinstance(answer, Answer)
             return answer
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Let the idle processes go."""
         self._lane.close()

@@ -1,0 +1,47 @@
+"""The table of programmers, and what each is made with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from kopt.actors.cluster import Cluster
+from kopt.actors.config import ClusterConfig, EvaluateConfig
+from kopt.actors.pool import Quiet
+from kopt.actors.programmers.config import ProgrammerConfig
+from kopt.ports import Programmer
+from kopt.registry import Registry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workplace:
+    """What a programmer may need of the fleet it writes for."""
+
+    cluster: Cluster
+    cluster_config: ClusterConfig
+    evaluate: EvaluateConfig
+    quiet: Quiet
+    """Held while a CPU is timed: whoever computes on this host waits for it."""
+    run_dir: Path
+    arm: str
+    """Name of the fleet's arm."""
+    warn: Callable[[str], None]
+    """Shows one line to the user; for what is counted and does not stop the search."""
+
+
+PROGRAMMERS: Registry[Programmer] = Registry("programmer", entry_point_group="kopt.programmers")
+"""Factories are called with (config section, Workplace)."""
+
+
+def create_programmer(config: ProgrammerConfig, workplace: Workplace) -> Programmer:
+    """Return the programmer of a section, ready to write.
+
+    Raises:
+        ConfigError: no programmer of that kind, or it cannot be set up as the section says.
+    """
+    # Each kind is imported when it is asked for: a run loads no client that it does not use.
+    if "/" not in config.kind:
+        import_module(f"kopt.actors.programmers.{config.kind}")
+    return PROGRAMMERS.create(config.kind, config, workplace)
