@@ -80,6 +80,9 @@ class RunConfig(Section):
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
     max_in_flight: int | None = Field(default=None, ge=1)
     """Expansions under way over all searches; null: as many as keep every lane busy."""
+    max_in_flight_per_search: int | None = Field(default=None, ge=1)
+    """Expansions under way in one search; null: all of them where writing is quick (rewriter,
+    recorded), else 4, so that a tree hears of some before it asks for more."""
 
     @field_validator("problem", "seed", mode="before")
     @classmethod

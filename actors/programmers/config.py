@@ -10,7 +10,19 @@ from pydantic import Discriminator, Field, Tag, field_validator
 from kopt.section import Section
 
 
-class RewriterConfig(Section):
+class ProgrammerSection(Section):
+    """What every programmer's section answers."""
+
+    @property
+    def expansions_at_once(self) -> int:
+        """Expansions that may be being written beyond those that keep the lanes busy.
+
+        0 where writing takes no longer than judging.
+        """
+        return 0
+
+
+class RewriterConfig(ProgrammerSection):
     """The programmer that needs no model."""
 
     kind: Literal["rewriter"] = "rewriter"
@@ -27,7 +39,7 @@ class PriceConfig(Section):
     """Tokens written, those of reasoning included."""
 
 
-class OpenAIConfig(Section):
+class OpenAIConfig(ProgrammerSection):
     """Any OpenAI-compatible endpoint."""
 
     kind: Literal["openai"] = "openai"
@@ -71,6 +83,11 @@ class OpenAIConfig(Section):
     """Requests begun in any minute at most; null for no limit."""
     price: PriceConfig = PriceConfig()
 
+    @property
+    def expansions_at_once(self) -> int:
+        """As many as requests (each expansion is at least one)."""
+        return self.max_concurrency
+
     @field_validator("api_key_env")
     @classmethod
     def _a_name(cls, value: str) -> str:
@@ -79,7 +96,7 @@ class OpenAIConfig(Section):
         return value
 
 
-class RecordedConfig(Section):
+class RecordedConfig(ProgrammerSection):
     """The answers of an earlier run, again: keyed by problem, arm, seed, expansion ordinal."""
 
     kind: Literal["recorded"] = "recorded"
@@ -92,7 +109,7 @@ class RecordedConfig(Section):
     anywhere; a candidate without one is judged here."""
 
 
-class MailboxConfig(Section):
+class MailboxConfig(ProgrammerSection):
     """A person or an outside agent answers through files."""
 
     kind: Literal["mailbox"] = "mailbox"
@@ -104,9 +121,16 @@ class MailboxConfig(Section):
     """An answer that cannot be read is refused only once it has not changed for so long."""
     deadline_s: float | None = Field(default=None, gt=0)
     """Seconds after which an unanswered prompt is given up; null waits."""
+    open_prompts: int = Field(default=8, ge=1)
+    """Prompts laid out at once, about."""
+
+    @property
+    def expansions_at_once(self) -> int:
+        """As many as prompts."""
+        return self.open_prompts
 
 
-class PluginProgrammerConfig(Section):
+class PluginProgrammerConfig(ProgrammerSection):
     """A programmer of another package, found by the entry-point group `kopt.programmers`."""
 
     kind: str = Field(pattern=r"^[^/]+/[^/]+$")

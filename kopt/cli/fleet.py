@@ -37,6 +37,9 @@ from kopt.ports import EventSink, Target, Usage
 from kopt.problem import Problem
 from kopt.search.searches import create_search
 
+SLOW_WRITER_PER_SEARCH = 4
+"""Expansions in flight in one search whose programmer is a model or a person."""
+
 Observer = Callable[[str, EventBody], None]
 """Called with (search, event) after each event is on its way to disk."""
 
@@ -206,10 +209,7 @@ def _drive(
                 sink=ObservedSink(journal, observer),
                 clock=SystemClock(),
                 target=target,
-                pace=Pace(
-                    max_in_flight=config.max_in_flight or in_flight(cluster),
-                    deterministic=config.deterministic,
-                ),
+                pace=pace(config, cluster),
                 limits=Limits(**config.limits.model_dump()),
                 verdicts=SharedVerdicts(known),
                 spent=spent(earlier),
@@ -238,12 +238,23 @@ def spent(state: RunState) -> Spent:
     return total
 
 
-def in_flight(cluster: Cluster) -> int:
-    """Return the expansions that keep every lane busy: one timed and one ahead for each device.
+def pace(config: RunConfig, cluster: Cluster) -> Pace:
+    """Return how much is to be under way at once.
 
-    More would only make the trees decide on less.
+    One expansion timed and one ahead for each device, and one for each build worker, keep every
+    lane busy; more would only make the trees decide on less. Where writing takes long, what is
+    being written comes on top.
     """
-    return 2 * cluster.devices + cluster.build_workers
+    lanes = 2 * cluster.devices + cluster.build_workers
+    writing = config.programmer.expansions_at_once
+    per_search = config.max_in_flight_per_search
+    if per_search is None and writing:
+        per_search = SLOW_WRITER_PER_SEARCH
+    return Pace(
+        max_in_flight=config.max_in_flight or lanes + writing,
+        max_per_search=per_search,
+        deterministic=config.deterministic,
+    )
 
 
 def _write_manifest(

@@ -31,8 +31,16 @@ class Pace:
 
     max_in_flight: int
     """Expansions over the whole fleet, >= 1."""
+    max_per_search: int | None = None
+    """The same over one search; None for no bound of its own. A tree that asks for much before it
+    hears of anything decides on little."""
     deterministic: bool = False
     """One expansion in flight for each search, told in slot order."""
+
+    def may_ask(self, in_flight: int) -> bool:
+        """Return whether a search with so many expansions in flight may ask for another."""
+        bound = 1 if self.deterministic else self.max_per_search
+        return bound is None or in_flight < bound
 
 
 class Driver:
@@ -131,7 +139,7 @@ class Driver:
                 continue
             if len(self._running) >= self._pace.max_in_flight:
                 return
-            if task.stop_reason is not None or (self._pace.deterministic and task.in_flight):
+            if task.stop_reason is not None or not self._pace.may_ask(task.in_flight):
                 self._park(number)
                 continue
             if not self._ask(task):

@@ -18,6 +18,7 @@ from kopt.driver.task import SearchSpec, SearchTask
 from kopt.driver.verdicts import SharedVerdicts
 from kopt.errors import ProblemError, ProgrammerUnavailable, StoreError, WorkerLost
 from kopt.evaluation import Evaluation, from_json
+from kopt.events import ExpansionAsked, Told
 from kopt.ports import Answer, Target, WriteRequest
 from kopt.problem import Problem
 from kopt.reward import RewardRule
@@ -100,6 +101,23 @@ def test_a_fleet_spends_each_budget_exactly(config: SearchConfig, *, determinist
         assert search.ended is not None
         assert search.ended.reason == "budget"
         assert sum(len(expansion.told) for expansion in search.expansions.values()) == 20
+
+
+def test_a_search_has_no_more_in_flight_than_its_share() -> None:
+    sink = MemorySink()
+    pace = Pace(max_in_flight=6, max_per_search=2)
+    assert drive([fresh_task(BEST_OF_N, name=f"set/{name}") for name in "abc"], sink, pace=pace) == 0
+    in_flight: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    for record in sink.records:
+        match record.body:
+            case ExpansionAsked():
+                in_flight[record.search] += 1
+                most[record.search] = max(most[record.search], in_flight[record.search])
+            case Told(index=1):
+                in_flight[record.search] -= 1
+    assert set(most.values()) == {2}
+    assert len(most) == 3
 
 
 def test_every_tree_replays_from_the_journal() -> None:
