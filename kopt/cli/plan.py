@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kopt.cli.progress import duration
 from kopt.config import RunConfig
 from kopt.errors import StoreError
+from kopt.ports import Usage
 from kopt.problem import Problem
 
 if TYPE_CHECKING:
@@ -52,19 +54,37 @@ def plan_rows(config: RunConfig, problems: Sequence[Problem]) -> list[PlanRow]:
 
 def known_paces(out: Path) -> dict[str, float]:
     """Return device seconds a candidate, by problem id, from the newest runs below a folder."""
+    spent: dict[str, tuple[float, int]] = {}
+    for row in _earlier_rows(out):
+        if row["candidates"]:
+            spent[row["problem"]] = _add(spent.get(row["problem"], (0.0, 0)), row)
+    return {problem: seconds / count for problem, (seconds, count) in spent.items() if seconds > 0}
+
+
+def known_usage(out: Path, *, programmer: str) -> Usage | None:
+    """Return what a candidate of a programmer has cost on average; None where never measured."""
+    rows = [
+        row
+        for row in _earlier_rows(out)
+        if row["programmer"] == programmer and row["candidates"] and row["tokens_out"]
+    ]
+    count = sum(row["candidates"] for row in rows)
+    if not count:
+        return None
+    return Usage(
+        tokens_in=round(sum(row["tokens_in"] for row in rows) / count),
+        tokens_out=round(sum(row["tokens_out"] for row in rows) / count),
+        cost_usd=sum(row["cost_usd"] for row in rows) / count,
+    )
+
+
+def _earlier_rows(out: Path) -> Iterator[ResultRow]:
     from kopt.data.results import read_results
 
-    spent: dict[str, tuple[float, int]] = {}
     files = sorted(out.glob("*/results.parquet"), key=lambda path: path.stat().st_mtime)
     for path in files[-MAX_RUNS_READ:]:
-        try:
-            rows = read_results(path)
-        except StoreError:
-            continue  # an estimate does without a damaged file
-        for row in rows:
-            if row["candidates"]:
-                spent[row["problem"]] = _add(spent.get(row["problem"], (0.0, 0)), row)
-    return {problem: seconds / count for problem, (seconds, count) in spent.items() if seconds > 0}
+        with suppress(StoreError):  # an estimate does without a damaged file
+            yield from read_results(path)
 
 
 def _add(known: tuple[float, int], row: ResultRow) -> tuple[float, int]:
@@ -89,23 +109,61 @@ def plan_text(config: RunConfig, rows: Sequence[PlanRow]) -> str:
         without = len(rows) - len(known)
         more = f", and {without} problem(s) never measured" if without else ""
         lines.append(f"device time, from earlier runs: at most {duration(sum(known))}{more}")
+    lines.append(_writing_text(config, rows))
     limits = config.limits
-    if limits.wall_s is not None:
-        lines.append(f"limits.wall_s stops it after {duration(limits.wall_s)}")
-    if limits.candidates is not None:
-        lines.append(f"limits.candidates stops it after {limits.candidates} candidates")
-    if config.programmer.kind == "rewriter":
-        lines.append("programmer rewriter: no model, no tokens, no cost")
+    stops = {
+        "wall_s": limits.wall_s and duration(limits.wall_s),
+        "candidates": limits.candidates and f"{limits.candidates} candidates",
+        "tokens": limits.tokens and f"{limits.tokens:,} tokens",
+        "cost_usd": limits.cost_usd and f"{limits.cost_usd:g} USD",
+    }
+    lines += [f"limits.{name} stops it after {after}" for name, after in stops.items() if after]
     return "\n".join(lines) + "\n"
+
+
+def _writing_text(config: RunConfig, rows: Sequence[PlanRow]) -> str:
+    """Return one line on what the programmer will be asked, and what that may cost."""
+    kind = config.programmer.kind
+    if kind in ("rewriter", "recorded"):
+        return f"programmer {kind}: no model is asked, no tokens, no cost"
+    prompts = sum(row.searches for row in rows) * config.search.iterations
+    if kind == "mailbox":
+        return f"programmer mailbox: at most {prompts} prompts to answer by hand"
+    usage = planned_usage(config, rows)
+    if usage is None:
+        cost = "tokens and cost not known yet"
+    else:
+        cost = (
+            f"at most {usage.tokens_in:,} tokens read, {usage.tokens_out:,} written, "
+            f"{usage.cost_usd:.2f} USD, from earlier runs"
+        )
+    return f"programmer {kind}: at most {prompts} prompts; {cost}"
+
+
+def planned_usage(config: RunConfig, rows: Sequence[PlanRow]) -> Usage | None:
+    """Return what the candidates may cost at most, from earlier runs; None where none tells."""
+    each = known_usage(Path(config.out), programmer=config.programmer.kind)
+    if each is None:
+        return None
+    count = sum(row.candidates for row in rows)
+    return Usage(
+        tokens_in=each.tokens_in * count,
+        tokens_out=each.tokens_out * count,
+        cost_usd=each.cost_usd * count,
+    )
 
 
 def plan_json(config: RunConfig, rows: Sequence[PlanRow]) -> dict[str, Any]:
     """Return the plan as plain JSON values."""
     known = [row.seconds for row in rows if row.seconds is not None]
+    usage = planned_usage(config, rows)
     return {
         "arm": config.arm_name,
         "searches": sum(row.searches for row in rows),
         "candidates": sum(row.candidates for row in rows),
         "device_s": sum(known) if len(known) == len(rows) else None,
+        "tokens_in": usage and usage.tokens_in,
+        "tokens_out": usage and usage.tokens_out,
+        "cost_usd": usage and usage.cost_usd,
         "problems": [asdict(row) for row in rows],
     }
