@@ -1,9 +1,10 @@
 """Time ask and tell of a search on a large tree, with verdicts that cost nothing.
 
-    python scripts/bench_search.py nodes=100000 policy=mcts in_flight=1 --json
+    python scripts/bench_search.py nodes=100000 policy=mcts candidates=2 in_flight=1 --json
 
 Prints microseconds per call over the whole run and over its last tenth, where the tree is
-largest. `--json` prints one object as the last line instead of the table.
+largest. `--json` prints one object as the last line instead of the table. `candidates=auto` is 2 in
+an expansion, or 4 in a round of a beam, whose width they are too.
 """
 
 from __future__ import annotations
@@ -17,12 +18,18 @@ import time
 from kopt.expansion import Expansion
 from kopt.reward import RewardRule
 from kopt.search import Search, create_search
-from kopt.search.config import BestOfNConfig, MctsConfig
-from kopt.testing.search_model import candidate_at, hashed_outcome
+from kopt.search.config import BeamConfig, BestOfNConfig, GreedyConfig, MctsConfig, SearchConfig
+from kopt.testing.search_model import candidate_at, hashed_outcome, strategy_at
 
-SETTINGS: dict[str, str] = {"nodes": "100000", "policy": "mcts", "in_flight": "1", "seed": "0"}
-CANDIDATES = 2
-"""Candidates of one expansion."""
+SETTINGS: dict[str, str] = {
+    "nodes": "100000",
+    "policy": "mcts",
+    "candidates": "auto",
+    "in_flight": "1",
+    "seed": "0",
+}
+CANDIDATES = {"mcts": 2, "best_of_n": 2, "greedy": 2, "beam": 4}
+"""Candidates of one expansion, or of a round of a beam, by policy."""
 USAGE_EXIT = 2
 
 
@@ -41,16 +48,28 @@ def settings_of(arguments: list[str]) -> dict[str, str]:
     return settings
 
 
-def new_search(policy: str, *, nodes: int, seed: int) -> Search:
+def new_search(policy: str, *, nodes: int, candidates: str, seed: int) -> Search:
     """Return a search whose budget is that many nodes.
 
     Raises:
-        ValueError: the policy is not one that this script knows.
+        ValueError: the policy is not one that this script knows, or a number is none.
     """
-    sections = {"mcts": MctsConfig, "best_of_n": BestOfNConfig}
-    if policy not in sections:
-        raise ValueError(f"policy must be one of {', '.join(sections)}, got {policy}")
-    config = sections[policy](iterations=max(1, nodes // CANDIDATES), candidates=CANDIDATES)
+    if policy not in CANDIDATES:
+        raise ValueError(f"policy must be one of {', '.join(CANDIDATES)}, got {policy}")
+    num = CANDIDATES[policy] if candidates == "auto" else int(candidates)
+    iterations = max(1, nodes // num)
+    config: SearchConfig
+    match policy:
+        case "mcts":
+            config = MctsConfig(iterations=iterations, candidates=num)
+        case "greedy":
+            config = GreedyConfig(iterations=iterations, candidates=num)
+        case "beam":
+            config = BeamConfig(
+                iterations=iterations, candidates=num, width=num, idle_iterations=None
+            )
+        case _:
+            config = BestOfNConfig(iterations=iterations, candidates=num)
     return create_search(config, rule=RewardRule(), seed=seed)
 
 
@@ -73,8 +92,15 @@ def timed_run(search: Search, *, in_flight: int) -> tuple[list[float], list[floa
         for index in range(expansion.num_candidates):
             candidate = candidate_at(expansion, index=index)
             verdict = hashed_outcome(expansion, index)
+            strategy = strategy_at(expansion, index=index)
             start_s = time.perf_counter()
-            search.tell(expansion.ordinal, index, candidate=candidate, verdict=verdict)
+            search.tell(
+                expansion.ordinal,
+                index,
+                candidate=candidate,
+                verdict=verdict,
+                strategy=strategy,
+            )
             tell_us.append((time.perf_counter() - start_s) * 1e6)
 
 
@@ -96,7 +122,10 @@ def main(arguments: list[str]) -> int:
     try:
         settings = settings_of([argument for argument in arguments if argument != "--json"])
         search = new_search(
-            settings["policy"], nodes=int(settings["nodes"]), seed=int(settings["seed"])
+            settings["policy"],
+            nodes=int(settings["nodes"]),
+            candidates=settings["candidates"],
+            seed=int(settings["seed"]),
         )
         in_flight = int(settings["in_flight"])
         if in_flight < 1:

@@ -7,8 +7,8 @@ and judged, and tells the verdicts back, in any order.
 Invariants that every search keeps (kopt.testing.search_suite checks them):
 
 * Each slot of each expansion is told or cancelled exactly once; until then it is pending.
-* told + pending never exceeds the budget, and a search that is not exhausted tells exactly its
-  budget: cancelled slots are given back.
+* told + pending never exceeds the budget, and a search that neither runs out of open nodes nor
+  gives up tells exactly its budget: cancelled slots are given back.
 * Node ids are 1 + the running number of the slot (slots are numbered as they are asked; a
   cancelled slot leaves a gap), so the tree does not depend on the order in which answers arrive.
 * Equal calls give equal results: a search is a function of its config, reward rule, seed, and
@@ -24,13 +24,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from kopt.expansion import Expansion, Mode
+from kopt.search.progress import UNKNOWN, Progress
 from kopt.verdict import Verdict
 
 ROOT = 0
 """Node id of the virtual ROOT, which holds no candidate."""
 
 NodeStatus = Literal["root", "correct", "failed"]
-FinishReason = Literal["budget", "exhausted", "all_terminal"]
+FinishReason = Literal["budget", "exhausted", "all_terminal", "idle"]
 
 
 class Told(NamedTuple):
@@ -73,6 +74,10 @@ class NodeView:
     """The expansion that made it; None for ROOT."""
     index: int | None
     """Its slot in that expansion; None for ROOT."""
+    strategy: str = ""
+    """What its programmer meant to do; empty for ROOT and where it was not said."""
+    progress: Progress = UNKNOWN
+    """How far it came; nothing is known of ROOT."""
 
 
 class Search(Protocol):
@@ -89,7 +94,9 @@ class Search(Protocol):
         """
         ...
 
-    def tell(self, ordinal: int, index: int, *, candidate: str, verdict: Verdict) -> Told:
+    def tell(
+        self, ordinal: int, index: int, *, candidate: str, verdict: Verdict, strategy: str = ""
+    ) -> Told:
         """Add the candidate of one slot as a node, and back its reward up to ROOT.
 
         Slots and expansions may be told in any order. Nothing has changed where it raises.
@@ -99,6 +106,7 @@ class Search(Protocol):
             index: of the slot, 0 <= index < num_candidates.
             candidate: candidate id.
             verdict: what became of it.
+            strategy: what its programmer meant to do, in its own words; may be empty.
 
         Raises:
             ValueError: unknown ordinal or index, the slot was told or cancelled before, or the
@@ -138,6 +146,7 @@ class Search(Protocol):
 
         `budget`: all of it was told. `exhausted`: no node may be expanded, since programmers
         have nothing more to write. `all_terminal`: the same, and every branch is a dead end.
+        `idle`: the policy gave up, since its latest rounds brought nothing better.
         """
         ...
 

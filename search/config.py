@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, field_validator
 
 from kopt.section import Section
 
@@ -17,6 +17,14 @@ class SearchSection(Section):
     """Expansions; the budget is iterations x candidates told candidates, spent exactly."""
     candidates: int = Field(default=2, ge=1)
     """Candidates asked for in one expansion (N)."""
+    seeds: tuple[str, ...] = ()
+    """Candidate files, and folders of earlier runs (the best of each problem): the first ideas from
+    ROOT. A single one may stand alone."""
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _one_may_stand_alone(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
 
     @property
     def budget(self) -> int:
@@ -46,6 +54,44 @@ class BestOfNConfig(SearchSection):
     kind: Literal["best_of_n"] = "best_of_n"
 
 
+class GreedyConfig(SearchSection):
+    """KernelPro's greedy search (App. E). The paper gives no numbers; these are ours."""
+
+    kind: Literal["greedy"] = "greedy"
+    repair_after: int = Field(default=2, ge=1)
+    """So many failed expansions in a row call for a repair, where something correct is known."""
+    restart_after: int = Field(default=3, ge=1)
+    """Every so many failed expansions in a row call for fresh seeds; three, as in §3.3.4."""
+
+
+class BeamConfig(SearchSection):
+    """KernelOPT's beam search (Alg. 1, §4.3, §5), with the paper's letters.
+
+    T rounds of N plans, spread over a beam of B candidates, each plan with up to K retries. The
+    budget is T x N candidates as in every search, retries included: where all plans pass at once it
+    is the paper's T rounds, and each retry takes the place of a later plan. The paper would write
+    up to T x N x (1 + K) candidates: `iterations=25`.
+    """
+
+    kind: Literal["beam"] = "beam"
+    iterations: int = Field(default=5, ge=1)
+    """T; a round is `candidates` plans."""
+    candidates: int = Field(default=4, ge=1)
+    """N: plans of a round, over the whole beam. Four are one for each of four chains."""
+    retries: int = Field(default=4, ge=0)
+    """K: repairs of a plan that failed, each made from the last."""
+    width: int = Field(default=4, ge=1)
+    """B: candidates that a round starts from. 1 is the paper's arm without a beam."""
+    c_ucb: float = Field(default=1.4, ge=0.0)
+    """Weight of exploration where there are too few plans for every candidate of the beam."""
+    idle_iterations: int | None = Field(default=2, ge=1)
+    """So many rounds in a row without a better candidate end the search; None for no such end."""
+    meltdown_window: int = Field(default=6, ge=1)
+    """Latest plans whose directions are compared."""
+    meltdown_directions: int = Field(default=2, ge=1)
+    """So few different ones among them bring ROOT into the next round."""
+
+
 class PluginSearchConfig(SearchSection):
     """A search of another package, found by the entry-point group `kopt.searches`."""
 
@@ -64,6 +110,8 @@ def _kind(section: object) -> str | None:
 SearchConfig = Annotated[
     Annotated[MctsConfig, Tag("mcts")]
     | Annotated[BestOfNConfig, Tag("best_of_n")]
+    | Annotated[GreedyConfig, Tag("greedy")]
+    | Annotated[BeamConfig, Tag("beam")]
     | Annotated[PluginSearchConfig, Tag("plugin")],
     Discriminator(_kind),
 ]

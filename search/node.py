@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from kopt.expansion import Mode
 from kopt.search.base import ROOT, NodeStatus, NodeView
+from kopt.search.progress import UNKNOWN, Progress
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -24,6 +25,14 @@ class Node:
     ordinal: int | None
     index: int | None
     depth: int
+    strategy: str = ""
+    """What its programmer meant to do, as told."""
+    progress: Progress = UNKNOWN
+    """How far it came."""
+    reward_above: float | None = None
+    """Reward of the nearest correct node above; None without one."""
+    origin: Node | None = field(default=None, repr=False)
+    """The child of ROOT above it, or itself: the head of its chain. None for ROOT."""
 
     children: list[Node] = field(default_factory=list, repr=False)
     """In order of ids, whatever the order of tells."""
@@ -97,6 +106,8 @@ class Node:
             depth=self.depth,
             ordinal=self.ordinal,
             index=self.index,
+            strategy=self.strategy,
+            progress=self.progress,
         )
 
 

@@ -14,8 +14,11 @@ from typing import Any, Literal
 from kopt.search.base import NodeStatus
 from kopt.search.ledger import Ledger
 from kopt.search.node import Node
+from kopt.search.progress import UNKNOWN, Progress
 
-SNAPSHOT_SCHEMA = 1
+SNAPSHOT_SCHEMA = 2
+READABLE_SCHEMAS = (1, 2)
+"""Schema 1 knew neither strategies nor how far a candidate came."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,10 @@ class ToldSlot:
     status: NodeStatus
     """`correct` or `failed`."""
     reward: float
+    strategy: str = ""
+    """What its programmer meant to do."""
+    progress: Progress = UNKNOWN
+    """How far it came."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +98,12 @@ def snapshot_from_json(record: Mapping[str, Any], *, kind: str, seed: int) -> Sn
     Raises:
         ValueError: it is of another schema, policy or seed.
     """
-    for name, expected in (("schema", SNAPSHOT_SCHEMA), ("kind", kind), ("seed", seed)):
+    if record.get("schema") not in READABLE_SCHEMAS:
+        raise ValueError(
+            f"the snapshot's schema must be one of {READABLE_SCHEMAS}, "
+            f"found {record.get('schema')!r}; read it with the version of kopt that wrote it"
+        )
+    for name, expected in (("kind", kind), ("seed", seed)):
         if record.get(name) != expected:
             raise ValueError(
                 f"the snapshot's {name} must be {expected!r}, found {record.get(name)!r}; "
@@ -114,16 +126,35 @@ def snapshot_from_json(record: Mapping[str, Any], *, kind: str, seed: int) -> Sn
 def _told(node: Node) -> ToldSlot:
     if node.candidate is None or node.reward is None:
         raise AssertionError(f"node {node.node_id} was told, but holds no candidate")
-    return ToldSlot(candidate=node.candidate, status=node.status, reward=node.reward)
+    return ToldSlot(
+        candidate=node.candidate,
+        status=node.status,
+        reward=node.reward,
+        strategy=node.strategy,
+        progress=node.progress,
+    )
 
 
 def _slot(slot: ToldSlot | Literal["pending", "cancelled"]) -> str | dict[str, Any]:
     if isinstance(slot, ToldSlot):
-        return {"candidate": slot.candidate, "status": slot.status, "reward": slot.reward}
+        return {
+            "candidate": slot.candidate,
+            "status": slot.status,
+            "reward": slot.reward,
+            "strategy": slot.strategy,
+            "stage": slot.progress.stage,
+            "error_size": slot.progress.error_size,
+        }
     return slot
 
 
 def _slot_from_json(slot: Any) -> ToldSlot | Literal["pending", "cancelled"]:  # noqa: ANN401 - JSON
     if slot in ("pending", "cancelled"):
         return "pending" if slot == "pending" else "cancelled"
-    return ToldSlot(candidate=slot["candidate"], status=slot["status"], reward=slot["reward"])
+    return ToldSlot(
+        candidate=slot["candidate"],
+        status=slot["status"],
+        reward=slot["reward"],
+        strategy=slot.get("strategy", ""),
+        progress=Progress(stage=slot.get("stage"), error_size=slot.get("error_size")),
+    )

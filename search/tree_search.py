@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, Protocol
 
@@ -20,14 +20,23 @@ from kopt.search.base import FinishReason, NodeStatus, NodeView, Told
 from kopt.search.config import SearchSection
 from kopt.search.ledger import Ledger
 from kopt.search.node import Node, virtual_root
+from kopt.search.progress import progress_of
 from kopt.search.snapshot import Snapshot, ToldSlot, snapshot_from_json, snapshot_to_json
 from kopt.verdict import Correct, Verdict
+
+STRATEGY_CHARS = 400
+"""Most that the tree keeps of a strategy's text: a model may write a page."""
 
 _by_id = attrgetter("node_id")
 
 
 class Policy(Protocol):
-    """What a policy answers for. It may keep fields of the nodes, and nothing beside the tree."""
+    """What a policy answers for.
+
+    It may keep fields of the nodes, and indexes that are functions of the facts (what was asked
+    where, what was told, cancelled, closed): a restored tree goes through the same changes in the
+    order in which its slots were asked, with the closed nodes last.
+    """
 
     def changed(self, node: Node) -> None:
         """Hear that the counts of this node and of all its ancestors may have changed."""
@@ -50,7 +59,15 @@ class TreeSearch:
     """A Search; see kopt.search.base for its contract."""
 
     def __init__(
-        self, kind: str, *, budget: SearchSection, rule: RewardRule, seed: int, policy: Policy
+        self,
+        kind: str,
+        *,
+        budget: SearchSection,
+        rule: RewardRule,
+        seed: int,
+        policy: Policy,
+        ledger: Ledger | None = None,
+        num_slots: Callable[[Node], int] | None = None,
     ) -> None:
         """Make an empty tree.
 
@@ -60,6 +77,9 @@ class TreeSearch:
             rule: how a verdict becomes a reward.
             seed: every expansion's seed derives from it.
             policy: chooses the node to expand.
+            ledger: a new one, for a policy that reads it; None to make one.
+            num_slots: called with each node that was chosen, says how many candidates to ask
+                there, >= 1; None for the section's number.
         """
         self._kind = kind
         self._budget = budget.budget
@@ -67,7 +87,8 @@ class TreeSearch:
         self._rule = rule
         self._seed = seed
         self._policy = policy
-        self._ledger = Ledger()
+        self._ledger = ledger or Ledger()
+        self._num_slots = num_slots or (lambda _: self._num_candidates)
         self._root = virtual_root()
         self._nodes: dict[int, Node] = {self._root.node_id: self._root}
         self._best: Node | None = None
@@ -83,17 +104,25 @@ class TreeSearch:
             node = self._policy.choose(self._root) if room > 0 else None
             if node is None:
                 break
-            expansions.append(self._open(node, num_slots=min(self._num_candidates, room)))
+            expansions.append(self._open(node, num_slots=min(self._num_slots(node), room)))
         return expansions
 
-    def tell(self, ordinal: int, index: int, *, candidate: str, verdict: Verdict) -> Told:
+    def tell(
+        self, ordinal: int, index: int, *, candidate: str, verdict: Verdict, strategy: str = ""
+    ) -> Told:
         """Add a told candidate as a node (Search.tell)."""
         self._ledger.require_pending(ordinal, index=index)
         value = reward(verdict, self._rule)
         if not math.isfinite(value):
             raise ValueError(f"the reward of a verdict must be finite, got {value}: {verdict}")
         status: NodeStatus = "correct" if isinstance(verdict, Correct) else "failed"
-        told = ToldSlot(candidate=candidate, status=status, reward=value)
+        told = ToldSlot(
+            candidate=candidate,
+            status=status,
+            reward=value,
+            strategy=strategy[:STRATEGY_CHARS],
+            progress=progress_of(verdict),
+        )
         return Told(node=self._attach(ordinal, index=index, told=told), reward=value)
 
     def cancel(self, ordinal: int, *, exhausted: bool = False) -> int:
@@ -197,7 +226,11 @@ class TreeSearch:
             ordinal=ordinal,
             index=index,
             depth=parent.depth + 1,
+            strategy=told.strategy,
+            progress=told.progress,
+            reward_above=parent.reward if parent.status == "correct" else parent.reward_above,
         )
+        child.origin = parent.origin or child
         self._nodes[child.node_id] = child
         insort(parent.children, child, key=_by_id)
         add_in_flight(parent, num_slots=-1)

@@ -9,7 +9,13 @@ from typing import Any
 
 from kopt.reward import RewardRule
 from kopt.search import Search, create_search
-from kopt.search.config import BestOfNConfig, MctsConfig, SearchConfig
+from kopt.search.config import (
+    BeamConfig,
+    BestOfNConfig,
+    GreedyConfig,
+    MctsConfig,
+    SearchConfig,
+)
 from kopt.testing.search_model import Outcome, drive, hard_outcome, hashed_outcome
 
 NUM_TELLS = 64
@@ -19,6 +25,13 @@ CASES: dict[str, tuple[SearchConfig, Outcome, int]] = {
     "mcts_hard": (MctsConfig(iterations=100, candidates=3), hard_outcome, 1),
     "mcts_parallel": (MctsConfig(iterations=100), hashed_outcome, 4),
     "best_of_n": (BestOfNConfig(iterations=100), hashed_outcome, 4),
+    "greedy": (GreedyConfig(iterations=100), hashed_outcome, 1),
+    "greedy_hard": (GreedyConfig(iterations=100), hard_outcome, 1),
+    "greedy_parallel": (GreedyConfig(iterations=100), hashed_outcome, 4),
+    "beam": (BeamConfig(iterations=100, idle_iterations=None), hashed_outcome, 1),
+    "beam_hard": (BeamConfig(iterations=100, idle_iterations=None), hard_outcome, 1),
+    "beam_parallel": (BeamConfig(iterations=100, idle_iterations=None), hashed_outcome, 4),
+    "beam_idle": (BeamConfig(iterations=100), hashed_outcome, 4),
 }
 """Name of the file to the config, the outcomes, and the expansions in flight."""
 

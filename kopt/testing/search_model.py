@@ -12,13 +12,31 @@ from collections.abc import Callable, Mapping
 from kopt.expansion import Expansion, Mode
 from kopt.identity import text_id
 from kopt.search import Search
+from kopt.search.telling import tell_candidate
 from kopt.testing.fakes import correct
-from kopt.verdict import Cheated, CompileFailed, Crashed, Incorrect, TimedOut, Verdict
+from kopt.verdict import (
+    Cheated,
+    CompileFailed,
+    Crashed,
+    Incorrect,
+    NumericError,
+    TimedOut,
+    Verdict,
+)
 
 CORRECT_OF_256: dict[Mode, int] = {"initial": 96, "debug": 64, "optimize": 176}
 """How often a candidate is correct, by mode."""
 HARD_CORRECT_OF_256: dict[Mode, int] = {"initial": 8, "debug": 24, "optimize": 96}
 """The same on a hard problem, whose tree has dead ends."""
+
+STRATEGIES = (
+    "Tile the loop {size}x{size}",
+    "Vectorise loads, {size} bytes",
+    "Fuse the epilogue",
+    "Keep {size} partial sums in registers",
+    "",
+)
+"""What a candidate's programmer says it meant to do, with one number that varies."""
 
 Outcome = Callable[[Expansion, int], Verdict]
 
@@ -26,6 +44,17 @@ Outcome = Callable[[Expansion, int], Verdict]
 def candidate_at(expansion: Expansion, *, index: int) -> str:
     """Return the candidate id (64 hex digits) of a slot."""
     return text_id(f"{expansion.seed} {index}")
+
+
+def strategy_at(expansion: Expansion, *, index: int) -> str:
+    """Return the strategy of a slot's candidate, by a hash of the expansion's seed and the index.
+
+    Two of three are the first of STRATEGIES, so that a search now and then sees few directions.
+    """
+    digest = hashlib.sha256(f"strategy {expansion.seed} {index}".encode()).digest()
+    place = digest[0] % (3 * len(STRATEGIES))
+    strategy = STRATEGIES[place] if place < len(STRATEGIES) else STRATEGIES[0]
+    return strategy.format(size=2 ** (digest[1] % 8))
 
 
 def hashed_outcome(expansion: Expansion, index: int) -> Verdict:
@@ -45,11 +74,13 @@ def tell_slot(
     search: Search, expansion: Expansion, *, index: int, outcome: Outcome = hashed_outcome
 ) -> None:
     """Tell one slot of an expansion its outcome."""
-    search.tell(
+    tell_candidate(
+        search,
         expansion.ordinal,
         index,
         candidate=candidate_at(expansion, index=index),
         verdict=outcome(expansion, index),
+        strategy=strategy_at(expansion, index=index),
     )
 
 
@@ -102,4 +133,5 @@ def _outcome(expansion: Expansion, *, index: int, correct_of_256: Mapping[Mode, 
         case 3:
             return Cheated(check="two_clocks", detail="the clocks disagree by 80 %")
         case _:
-            return Incorrect(check="values:own", detail="expected 1, found 2 at [0]")
+            error = NumericError(max_abs=1.0, rel_norm=(1 + digest[3]) / 256, rho=None)
+            return Incorrect(check="values:own", detail="expected 1, found 2 at [0]", error=error)

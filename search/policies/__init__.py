@@ -1,5 +1,5 @@
 """The policies, one file each; importing them files them in SEARCHES."""
 
-from kopt.search.policies import best_of_n, mcts
+from kopt.search.policies import beam, best_of_n, greedy, mcts
 
-__all__ = ["best_of_n", "mcts"]
+__all__ = ["beam", "best_of_n", "greedy", "mcts"]

@@ -21,6 +21,8 @@ def factory_of_a_plugin(config, *, rule, seed):
 def test_the_kind_chooses_the_class_of_the_section():
     assert SECTIONS.validate_python({"kind": "mcts", "alpha": 0.3}) == MctsConfig(alpha=0.3)
     assert SECTIONS.validate_python({"kind": "best_of_n"}) == BestOfNConfig()
+    assert SECTIONS.validate_python({"kind": "greedy", "restart_after": 5}).restart_after == 5
+    assert SECTIONS.validate_python({"kind": "beam", "idle_iterations": None}).budget == 20
 
 
 def test_a_kind_of_another_package_keeps_its_options_for_its_factory():
@@ -35,7 +37,7 @@ def test_an_unknown_kind_or_key_is_refused(section):
 
 
 def test_every_policy_of_ours_is_in_the_table():
-    assert {"mcts", "best_of_n"} <= set(SEARCHES.names())
+    assert {"mcts", "best_of_n", "greedy", "beam"} <= set(SEARCHES.names())
 
 
 def test_a_search_of_another_package_is_found_by_its_entry_point(monkeypatch):

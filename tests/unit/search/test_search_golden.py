@@ -18,6 +18,15 @@ def test_every_golden_tree_has_a_case():
     assert {path.stem for path in TREES.glob("*.json")} == set(CASES)
 
 
+def test_the_golden_trees_show_restarts_of_greedy_repairs_of_both_and_rounds_of_a_beam():
+    asked = {name: tree["asked"] for name, tree in golden_trees().items()}
+    assert sum(line.startswith("0 initial") for line in asked["greedy_hard"]) >= 3
+    assert any(line.split()[1] == "debug" for line in asked["greedy"])
+    assert asked["beam"][0].startswith("0 initial n=4")
+    assert any(line.startswith("0 initial n=1") for line in asked["beam"][1:])
+    assert len(golden_trees()["beam_idle"]["nodes"]) < 65
+
+
 def test_the_golden_trees_show_dead_ends_repairs_and_depth():
     nodes = golden_trees()["mcts_hard"]["nodes"]
     assert len(nodes) == 65

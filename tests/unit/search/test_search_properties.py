@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kopt.reward import RewardRule
 from kopt.search import ROOT, create_search
-from kopt.search.config import BestOfNConfig, MctsConfig
+from kopt.search.config import BeamConfig, BestOfNConfig, GreedyConfig, MctsConfig
 from kopt.testing.search_model import drive, tell_slot
 from kopt.testing.search_steps import assert_counts_add_up, grow, random_steps
 
@@ -22,6 +22,22 @@ CONFIGS = st.one_of(
         terminal_repairs=st.integers(1, 4),
     ),
     st.builds(BestOfNConfig, iterations=st.integers(1, 25), candidates=st.integers(1, 4)),
+    st.builds(
+        GreedyConfig,
+        iterations=st.integers(1, 25),
+        candidates=st.integers(1, 4),
+        repair_after=st.integers(1, 4),
+        restart_after=st.integers(1, 4),
+    ),
+    st.builds(
+        BeamConfig,
+        iterations=st.integers(1, 25),
+        candidates=st.integers(1, 5),
+        retries=st.integers(0, 3),
+        width=st.integers(1, 5),
+        idle_iterations=st.sampled_from([None, 1, 2, 5]),
+        meltdown_window=st.sampled_from([2, 6]),
+    ),
 )
 SEEDS = st.integers(0, 2**32)
 QUICK = settings(max_examples=60, deadline=None)
