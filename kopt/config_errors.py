@@ -10,6 +10,8 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from kopt.section import SECRET_FAULT
+
 SHOWN_CHARACTERS = 80
 """Most of a wrong value that is repeated."""
 
@@ -68,6 +70,8 @@ def _line(detail: ErrorDetails, model: type[BaseModel]) -> str:
     if detail["type"] == "union_tag_not_found":
         return f"conf {path}.kind: a value is required"
     message = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == SECRET_FAULT:
+        return f"conf {path}: {message}"
     return f"conf {path}: {message} (got {_shown(detail['input'])})"
 
 

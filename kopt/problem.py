@@ -1,7 +1,14 @@
 """A problem: a reference program, with its way to make inputs.
 
 The contract is KernelBench's: the source defines `Model` (an nn.Module), `get_inputs()` (the
-arguments of `forward`) and `get_init_inputs()` (the arguments of the constructor).
+arguments of `forward`) and `get_init_inputs()` (the arguments of the constructor; left out, there
+are none).
+
+Beyond it, a source may define `get_input_cases()`: a list of further argument lists for `forward`,
+such as other shapes, odd sizes or another batch. A candidate must be right on what `get_inputs()`
+gives and on each of them; what `get_inputs()` gives is what is timed. A source without it has that
+one case. Like `get_inputs()` it takes no argument, may draw random numbers, and is asked anew for
+each seed: the number of cases and each case's shapes must not depend on what is drawn.
 """
 
 from __future__ import annotations
@@ -16,6 +23,9 @@ DTYPES: tuple[Dtype, ...] = get_args(Dtype)
 
 REFERENCE_CLASS = "Model"
 CANDIDATE_CLASS = "ModelNew"
+INPUTS_FUNCTION = "get_inputs"
+INIT_INPUTS_FUNCTION = "get_init_inputs"
+INPUT_CASES_FUNCTION = "get_input_cases"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,15 +33,17 @@ class Problem:
     """One reference program. Only `source` and `dtype` take part in its identity."""
 
     name: str
-    """How users call it: `builtin/softmax`, `kernelbench/level2/18`, or a file's stem. A label."""
+    """How users call it: `builtin/softmax`, `kernelbench/level2/18`, `folder/file`, or a file's
+    stem. A label."""
     source: str
-    """Python text in KernelBench's contract."""
+    """Python text in the contract above."""
     dtype: Dtype | None = None
     """Floating tensors (inputs, parameters, buffers) are cast to it; None keeps them as made."""
     family: str = ""
     """Kind of computation ("norm", "linear"); corpora are split by it. A label."""
     revision: str = ""
-    """Of the problem set: a git commit, a data-set revision, or kopt's version. A label."""
+    """Of the problem set: the name asked for and a git commit (`v0.1 129232ea…`), a data set's
+    (`hub:…`), a digest of a folder (`sha256:…`), or kopt's version. A label."""
     licence: str = ""
     """SPDX identifier of the source, or empty. A label."""
     degenerate: str = ""

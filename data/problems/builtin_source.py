@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
+from kopt.data.lint import builtin_table
 from kopt.data.problems.config import ProblemsConfig
 from kopt.data.problems.family import family_of
 from kopt.data.problems.source import SOURCES
@@ -38,6 +39,7 @@ class BuiltinSource:
     def load(self, name: str) -> Problem:
         """Read one file of the package."""
         source = (self._folder / f"{name}{SUFFIX}").read_text(encoding="utf-8")
+        linted = builtin_table().get(f"builtin/{name}")
         return Problem(
             name=f"builtin/{name}",
             source=source,
@@ -45,4 +47,5 @@ class BuiltinSource:
             family=family_of(source),
             revision=f"kopt {__version__}",
             licence="Apache-2.0",
+            degenerate="" if linted is None else linted.degenerate,
         )

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
 
 from kopt.environment import kernelbench_clone
 from kopt.problem import Dtype
 from kopt.section import Section
 
+SetName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+"""Of a set of the user's own: `mine` in `mine/softmax`."""
+
 
 class KernelBenchConfig(Section):
-    """Where KernelBench is."""
+    """Where KernelBench is read from, and which revision of it."""
 
     path: str | None = Field(default_factory=kernelbench_clone)
-    """A local clone; the environment's KOPT_KERNELBENCH unless set, None where there is none."""
+    """A git clone, bare ones too; the environment's KOPT_KERNELBENCH unless set, None where there
+    is none."""
+    dataset: str | None = None
+    """Read the data set in place of a clone: a folder with its Parquet files, or its id on
+    the Hugging Face hub (`ScalingIntelligence/KernelBench`), which is not asked otherwise."""
+    revision: str | None = Field(default=None, pattern=r"^[^-\s]\S*$")
+    """`v0`, `v0.1`, `v0.2`, or any commit, tag or branch; None reads a clone's files as they lie,
+    and the data set's `main`."""
 
 
 class ProblemsConfig(Section):
@@ -22,3 +34,5 @@ class ProblemsConfig(Section):
     dtype: Dtype | None = None
     """Cast floating tensors of every problem to it; None keeps them as each problem makes them."""
     kernelbench: KernelBenchConfig = Field(default_factory=KernelBenchConfig)
+    folders: dict[SetName, str] = Field(default_factory=dict)
+    """Sets of your own: name to the folder that its problem files lie in, at any depth."""

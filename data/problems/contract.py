@@ -9,7 +9,12 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from kopt.problem import REFERENCE_CLASS
+from kopt.problem import (
+    INIT_INPUTS_FUNCTION,
+    INPUT_CASES_FUNCTION,
+    INPUTS_FUNCTION,
+    REFERENCE_CLASS,
+)
 
 MODULE_NAMES = ("Module", "nn.Module", "torch.nn.Module")
 
@@ -36,25 +41,18 @@ def contract_errors(source: str) -> list[str]:
 
     The contract: `Model` with `forward`, `get_inputs()` giving the arguments of forward, and
     `get_init_inputs()` giving those of the constructor; without the last, the constructor takes
-    none. Only what is plain from the text is reported: a list built by a loop is not counted, and
-    a `Model` that is imported or assigned is taken as given.
+    none. `get_input_cases()`, where there is one, gives a list of further arguments of forward.
+    Only what is plain from the text is reported: a list built by a loop is not counted, and a
+    `Model` that is imported or assigned is taken as given.
     """
-    try:
-        module = ast.parse(source)
-    except SyntaxError as error:
-        return [f"line {error.lineno}: {error.msg}"]
-    except ValueError as error:
-        return [str(error)]
-    bound = _bound_names(module.body)
-    errors = [
-        f"it defines no {what}"
-        for name, what in ((REFERENCE_CLASS, "class Model"), ("get_inputs", "get_inputs()"))
-        if name not in bound
-    ]
-    functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
+    module = _parsed(source)
+    if isinstance(module, str):
+        return [module]
+    errors = _undefined(module)
+    functions = _functions(module)
     errors += [
         f"{name}() must take no argument, and it takes {arity}"
-        for name in ("get_inputs", "get_init_inputs")
+        for name in (INPUTS_FUNCTION, INIT_INPUTS_FUNCTION, INPUT_CASES_FUNCTION)
         if name in functions and (arity := _arity(functions[name].args, bound=0)).least > 0
     ]
     model = next(
@@ -63,6 +61,33 @@ def contract_errors(source: str) -> list[str]:
     if model is not None:
         errors += _model_errors(model, functions)
     return errors
+
+
+def undefined(source: str) -> str | None:
+    """Return what keeps a text from being a problem's at all, or None.
+
+    It does not parse, or it does not define the names that every problem does; whether they are
+    right is for `contract_errors`.
+    """
+    module = _parsed(source)
+    if isinstance(module, str):
+        return module
+    return next(iter(_undefined(module)), None)
+
+
+def input_cases(source: str) -> int | None:
+    """Return how many argument lists a candidate is judged on, `get_inputs()` counted.
+
+    1 without get_input_cases(); None where its list is not spelt out, or the text does not parse.
+    """
+    module = _parsed(source)
+    if isinstance(module, str):
+        return None
+    if INPUT_CASES_FUNCTION not in _bound_names(module.body):
+        return 1
+    cases = _literal_returns(_functions(module).get(INPUT_CASES_FUNCTION))
+    lengths = {len(case) for case in cases or ()}
+    return 1 + lengths.pop() if len(lengths) == 1 else None
 
 
 def module_constant(source: str, name: str) -> str | None:
@@ -90,16 +115,53 @@ def _model_errors(model: ast.ClassDef, functions: dict[str, ast.FunctionDef]) ->
         errors.append("class Model must derive from torch.nn.Module")
     elif plain and "forward" not in _bound_names(model.body):
         errors.append("class Model has no forward")
-    for maker, method in (("get_inputs", "forward"), ("get_init_inputs", "__init__")):
+    for maker, method in ((INPUTS_FUNCTION, "forward"), (INIT_INPUTS_FUNCTION, "__init__")):
         if method not in methods:
             continue
         taken = _arity(methods[method].args, bound=1)
         given = _literal_length(functions[maker]) if maker in functions else None
-        if maker == "get_init_inputs" and maker not in functions:
+        if maker == INIT_INPUTS_FUNCTION and maker not in functions:
             given = 0
         if given is not None and not taken.accepts(given):
             errors.append(f"{maker}() gives {given} argument(s), Model.{method} takes {taken}")
+    if INPUT_CASES_FUNCTION in functions:
+        forward = _arity(methods["forward"].args, bound=1) if "forward" in methods else None
+        errors += _case_errors(functions[INPUT_CASES_FUNCTION], forward)
     return errors
+
+
+def _case_errors(function: ast.FunctionDef, forward: Arity | None) -> list[str]:
+    """What is wrong with a list of cases that is spelt out."""
+    returns = _literal_returns(function) or []
+    errors = [f"{INPUT_CASES_FUNCTION}() gives no case" for cases in returns if not cases]
+    for number, case in ((n, case) for cases in returns for n, case in enumerate(cases)):
+        what = f"{INPUT_CASES_FUNCTION}()[{number}]"
+        if isinstance(case, ast.Constant):
+            errors.append(f"{what} must be a list of forward's arguments, got {case.value!r}")
+        spelt = _spelt_out(case)
+        if spelt is not None and forward is not None and not forward.accepts(len(spelt)):
+            errors.append(f"{what} gives {len(spelt)} argument(s), Model.forward takes {forward}")
+    return errors
+
+
+def _parsed(source: str) -> ast.Module | str:
+    """The module, or in a line why the text is none."""
+    try:
+        return ast.parse(source)
+    except SyntaxError as error:
+        return f"line {error.lineno}: {error.msg}"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return str(error) or "it is nested too deeply to be read"
+
+
+def _undefined(module: ast.Module) -> list[str]:
+    bound = _bound_names(module.body)
+    names = ((REFERENCE_CLASS, "class Model"), (INPUTS_FUNCTION, "get_inputs()"))
+    return [f"it defines no {what}" for name, what in names if name not in bound]
+
+
+def _functions(module: ast.Module) -> dict[str, ast.FunctionDef]:
+    return {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
 
 
 def _bound_names(body: list[ast.stmt]) -> set[str]:
@@ -135,14 +197,29 @@ def _arity(arguments: ast.arguments, *, bound: int) -> Arity:
 
 def _literal_length(function: ast.FunctionDef) -> int | None:
     """Length of the list that every return of a function spells out, or None."""
-    lengths: set[int] = set()
+    lengths = {len(items) for items in _literal_returns(function) or ()}
+    return lengths.pop() if len(lengths) == 1 else None
+
+
+def _literal_returns(function: ast.FunctionDef | None) -> list[list[ast.expr]] | None:
+    """The lists that the returns of a function spell out; None where one does not."""
+    if function is None:
+        return None
+    found = []
     for node in _own_nodes(function):
         if isinstance(node, ast.Return):
-            spelt = node.value.elts if isinstance(node.value, ast.List | ast.Tuple) else None
-            if spelt is None or any(isinstance(item, ast.Starred) for item in spelt):
+            spelt = _spelt_out(node.value)
+            if spelt is None:
                 return None
-            lengths.add(len(spelt))
-    return lengths.pop() if len(lengths) == 1 else None
+            found.append(spelt)
+    return found
+
+
+def _spelt_out(value: ast.expr | None) -> list[ast.expr] | None:
+    """The items of a list or tuple that the text spells out whole."""
+    if not isinstance(value, ast.List | ast.Tuple):
+        return None
+    return None if any(isinstance(item, ast.Starred) for item in value.elts) else value.elts
 
 
 def _own_nodes(function: ast.FunctionDef) -> list[ast.AST]:

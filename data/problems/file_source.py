@@ -37,9 +37,27 @@ def read_source(path: Path) -> str:
         raise ConfigError(f"no such file: {path} (looked for in {Path.cwd()})") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
-    if len(data) > MAX_SOURCE_BYTES:
-        raise ConfigError(f"{path} has {len(data)} bytes; at most {MAX_SOURCE_BYTES} are read")
+    return decode_source(data, where=str(path))
+
+
+def decode_source(data: bytes, *, where: str) -> str:
+    """Return bytes as the text of a source; `where` they are from is for error texts.
+
+    Raises:
+        ConfigError: they are not UTF-8, or more than MAX_SOURCE_BYTES.
+    """
+    check_length(len(data), where=where)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8 text (byte {error.start})") from None
+        raise ConfigError(f"{where} is not UTF-8 text (byte {error.start})") from None
+
+
+def check_length(length: int, *, where: str) -> None:
+    """Check a source's length in bytes.
+
+    Raises:
+        ConfigError: it is above MAX_SOURCE_BYTES.
+    """
+    if length > MAX_SOURCE_BYTES:
+        raise ConfigError(f"{where} has {length} bytes; at most {MAX_SOURCE_BYTES} are read")

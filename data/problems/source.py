@@ -12,7 +12,10 @@ class ProblemSource(Protocol):
     """One set of problems. Its factory takes the `ProblemsConfig` and reads nothing yet."""
 
     def missing(self) -> str | None:
-        """Return why the set is not here, with what to do, or None where it can be read."""
+        """Return why the set is not here, with what to do, or None where it can be read.
+
+        This may read the set, and ask for it over the network where the user has configured that.
+        """
         ...
 
     def names(self) -> list[str]:
@@ -23,7 +26,7 @@ class ProblemSource(Protocol):
         ...
 
     def load(self, name: str) -> Problem:
-        """Read one problem; `name` is one of `names()`.
+        """Read one problem; `name` is one of `names()`, its dtype is the section's.
 
         Raises:
             ConfigError: the file cannot be read.
