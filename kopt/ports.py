@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from kopt.candidate import Candidate, Language
-from kopt.evaluation import Evaluation
+from kopt.evaluation import Evaluation, Track
 from kopt.events import EventBody
 from kopt.expansion import Expansion
 from kopt.finding import Finding
+from kopt.ladder import LadderName
 from kopt.problem import Problem
 
 
@@ -48,6 +49,14 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What candidates are judged by, as far as their author has to know it."""
+
+    ladder: LadderName = "strict"
+    track: Track = "anything"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRequest:
     """What a programmer is asked to write from."""
 
@@ -61,6 +70,7 @@ class WriteRequest:
     expansion: Expansion
     parent: Attempt | None
     """The node being debugged or optimised; None from ROOT."""
+    terms: Terms = Terms()
 
 
 class Message(NamedTuple):

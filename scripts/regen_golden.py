@@ -1,6 +1,6 @@
 """Write the golden files of tests/golden/ anew; the diff is reviewed, and explained where it lands.
 
-    python scripts/regen_golden.py [trees] [config]
+    python scripts/regen_golden.py [trees] [config] [prompts]
 
 Without arguments, all of them. `--check` writes nothing and exits 1 if any would change.
 """
@@ -33,7 +33,18 @@ def config_files() -> dict[Path, str]:
     return {GOLDEN / "config.yaml": composed_default()}
 
 
-GROUPS: dict[str, Callable[[], dict[Path, str]]] = {"trees": tree_files, "config": config_files}
+def prompt_files() -> dict[Path, str]:
+    """Return the text of each golden prompt, by its file."""
+    folder = GOLDEN / "prompts"
+    golden_prompts = runpy.run_path(str(folder / "regen_prompts.py"))["golden_prompts"]
+    return {folder / f"{name}.md": text for name, text in golden_prompts().items()}
+
+
+GROUPS: dict[str, Callable[[], dict[Path, str]]] = {
+    "trees": tree_files,
+    "config": config_files,
+    "prompts": prompt_files,
+}
 """Name of a group to a function that gives the text of each of its files."""
 
 

@@ -12,7 +12,6 @@ from kopt.candidate import LANGUAGES, Candidate
 from kopt.cli.arguments import command_parser, parse
 from kopt.cli.compose import compose_config
 from kopt.cli.exit_codes import DONE, NOT_CORRECT
-from kopt.cli.language import guess_language
 from kopt.cli.output import reserved_stdout, write_json
 from kopt.config import RunConfig
 from kopt.data.problems import check_contracts, resolve
@@ -21,6 +20,7 @@ from kopt.environment import cache_dir
 from kopt.errors import ConfigError, ProblemError
 from kopt.evaluation import Check, Evaluation, to_json
 from kopt.problem import Problem
+from kopt.prompts.language import language_of
 from kopt.verdict import Correct
 
 EPILOG = """\
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     check_contracts(problems)
     source = read_source(Path(options.candidate))
     candidate = Candidate(
-        source=source, language=options.language or guess_language(source), programmer="file"
+        source=source, language=options.language or language_of(source), programmer="file"
     )
     try:
         if not options.json:
@@ -78,7 +78,7 @@ def judge(problem: Problem, candidate: Candidate, *, config: RunConfig) -> Evalu
     from kopt.actors.builder import Builder, unbuilt
     from kopt.actors.device_worker import DeviceWorker
 
-    device = _device(config)
+    device = first_device(config)
     evaluate = config.evaluate
     if evaluate.secret is None:
         evaluate = evaluate.model_copy(update={"secret": secrets.randbits(63)})
@@ -135,7 +135,12 @@ def evaluation_text(evaluation: Evaluation) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _device(config: RunConfig) -> Literal["cpu", "cuda"]:
+def first_device(config: RunConfig) -> Literal["cpu", "cuda"]:
+    """Return the device that a command in this process works on: a GPU where there is one.
+
+    Raises:
+        ConfigError: the device asked for is not here.
+    """
     if config.device == "cpu":
         return "cpu"
     import torch

@@ -68,7 +68,7 @@ def test_a_mistyped_command_is_answered_with_the_one_meant(capfd: pytest.Capture
         (["run", "problem=builtin/sofmax"], "did you mean builtin/softmax"),
         (["run", "problem=nowhere.py"], "no such file: nowhere.py"),
         (["run", "searhc=mcts"], "did you mean search?"),
-        (["run", "search.iteration=3"], "did you mean search.iterations?"),
+        (["run", "search.iteration=3"], "did you mean search.iterations"),
         (["run", "search.iterations=0"], "greater than or equal to 1 (got 0)"),
         (["run", "--paln"], "unrecognized arguments: --paln"),
         (["run", "problem=kernelbench/level1/1"], "KOPT_KERNELBENCH"),

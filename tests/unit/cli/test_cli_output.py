@@ -3,9 +3,9 @@ import sys
 
 import pytest
 
-from kopt.cli.language import guess_language
 from kopt.cli.probe_software import parsed_version
 from kopt.cli.resume import _place
+from kopt.prompts.language import language_of
 
 PROGRAM = """
 import os, subprocess, sys
@@ -46,7 +46,7 @@ def test_only_the_object_reaches_stdout_while_it_is_reserved():
     ],
 )
 def test_the_language_is_told_from_what_the_code_uses(source: str, language: str):
-    assert guess_language(source) == language
+    assert language_of(source) == language
 
 
 def test_versions_are_numbers():

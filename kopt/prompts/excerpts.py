@@ -1,0 +1,71 @@
+"""Excerpts: long texts cut to their section's size, visibly, and set in fences of their own."""
+
+from __future__ import annotations
+
+import re
+
+MAX_LINE = 600
+"""Characters of one line."""
+MAX_ERRORS = 6
+"""Lines about an error that are kept of what a log's end leaves out."""
+_ERROR = re.compile(r"\berror\b", re.IGNORECASE)
+_FENCES = re.compile(r"`{3,}")
+
+
+def fenced(text: str, *, info: str = "") -> str:
+    """Return a text as a fenced block; the fence is longer than any within."""
+    longest = max((len(match) for match in _FENCES.findall(text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{info}\n{text.strip(chr(10))}\n{fence}"
+
+
+def middle_out(text: str, *, max_characters: int) -> str:
+    """Return a text with lines of its middle left out, so that about so many characters stay.
+
+    Three quarters of what stays are its head. The place says how many lines were left out.
+    """
+    if len(text) <= max_characters:
+        return text
+    lines = [short_line(line, max_characters=max_characters // 2) for line in text.split("\n")]
+    head = _fitting(lines, max_characters * 3 // 4)
+    rest = lines[head:]
+    tail = _fitting(rest[::-1], max_characters - max_characters * 3 // 4)
+    if tail >= len(rest):
+        return "\n".join(lines)
+    kept_tail = rest[len(rest) - tail :]
+    return "\n".join([*lines[:head], _left_out(len(rest) - tail), *kept_tail])
+
+
+def last_lines(text: str, *, max_characters: int) -> str:
+    """Return the last lines of a log, at most about so many characters of them, long lines cut.
+
+    Of the lines left out, the first few that name an error are kept: a compiler's own last words
+    are often about what followed from it.
+    """
+    lines = [short_line(line) for line in text.strip("\n").split("\n")]
+    kept = _fitting(lines[::-1], max_characters)
+    if kept >= len(lines):
+        return "\n".join(lines)
+    left_out = lines[: len(lines) - kept]
+    errors = [line for line in left_out if _ERROR.search(line)][:MAX_ERRORS]
+    return "\n".join([*errors, _left_out(len(left_out) - len(errors)), *lines[len(left_out) :]])
+
+
+def short_line(line: str, *, max_characters: int = MAX_LINE) -> str:
+    """Return a line, its end cut where it is longer."""
+    left_out = len(line) - max_characters
+    return line if left_out <= 0 else f"{line[:max_characters]} … {left_out} characters left out …"
+
+
+def _fitting(lines: list[str], max_characters: int) -> int:
+    """Return how many of the first lines fit."""
+    used = 0
+    for number, line in enumerate(lines):
+        used += len(line) + 1
+        if used > max_characters:
+            return number
+    return len(lines)
+
+
+def _left_out(lines: int) -> str:
+    return f"… {lines} lines left out …" if lines != 1 else "… 1 line left out …"

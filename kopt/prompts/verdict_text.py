@@ -1,0 +1,176 @@
+"""What became of a version, in words: the verdict with its figures, the checks, the policy."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from kopt.evaluation import Check, Evaluation
+from kopt.prompts.excerpts import fenced, last_lines, short_line
+from kopt.timing import Timing
+from kopt.verdict import (
+    Cheated,
+    CompileFailed,
+    Correct,
+    Crashed,
+    Incorrect,
+    NumericError,
+    TimedOut,
+    Verdict,
+)
+
+MAX_CHECKS = 8
+"""Failed checks that are listed."""
+MAX_PASSED = 16
+"""Passed checks that are named."""
+STAGES: dict[str, str] = {
+    "static": "Its text alone was refused; nothing of it was run.",
+    "build": "It did not build: this is from the import that compiles it ahead.",
+    "import": "Importing the module failed.",
+    "construct": "Constructing `ModelNew` failed.",
+    "correctness": "It failed while it was checked against the reference.",
+    "timing": "It passed every check of its values, and failed while it was timed.",
+}
+"""Stage of a failure to what that means."""
+MEANINGS: tuple[tuple[str, str], ...] = (
+    ("values:own", "inputs as `get_inputs()` draws them"),
+    ("values:signed_normal", "normal inputs of both signs"),
+    ("values:shifted_scaled", "inputs of another scale and offset"),
+    ("values:heavy_tail", "heavy-tailed inputs with outliers"),
+    ("values:ties", "inputs with many equal values"),
+    ("values:unit_interval", "inputs within the range that `get_inputs()` draws from"),
+    ("weights", "parameters and buffers have to match the reference's by name, shape and dtype"),
+    ("structure", "outputs have to have the reference's structure, shapes and dtypes"),
+    ("two_outputs", "outputs of several calls, all alive, have to keep their values"),
+    ("timed_output", "the output of a timed call, on content that had changed"),
+    ("inputs_unchanged", "`forward` wrote to its inputs"),
+    ("aliasing", "outputs need memory of their own"),
+    ("dense", "outputs need a place in memory for each element"),
+    ("output_device", "outputs have to be on the reference's device"),
+    ("two_clocks", "the time seen from outside is not the one that the candidate's process shows"),
+    ("timed_blocks", "work went on beside the timed calls"),
+)
+"""Start of a check's name to what it looks at."""
+
+
+def verdict_text(evaluation: Evaluation, *, log_characters: int) -> str:
+    """Return what an author needs to know of an evaluation.
+
+    Args:
+        evaluation: of the version.
+        log_characters: at most, of a compiler's or interpreter's last words.
+    """
+    parts = [
+        *_verdict(evaluation.verdict, log_characters=log_characters),
+        _checks(evaluation),
+        _libraries(evaluation),
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _verdict(verdict: Verdict, *, log_characters: int) -> list[str]:
+    match verdict:
+        case CompileFailed() | Crashed():
+            what = "It does not compile" if isinstance(verdict, CompileFailed) else "It crashed"
+            log = last_lines(verdict.log, max_characters=log_characters)
+            return [
+                f"{what} (stage `{verdict.stage}`). {STAGES.get(verdict.stage, '')}".strip(),
+                fenced(log, info="text") if log.strip() else "",
+            ]
+        case TimedOut():
+            return [
+                f"It did not end the stage `{verdict.stage}` within {verdict.limit_s:g} s, "
+                "and was killed."
+            ]
+        case Incorrect():
+            return [
+                f"It is wrong: check `{verdict.check}` failed{_meaning(verdict.check)}.",
+                short_line(verdict.detail),
+                _error(verdict.error),
+            ]
+        case Cheated():
+            return [
+                f"It counts as an attempt to cheat: check `{verdict.check}`"
+                f"{_meaning(verdict.check)}.",
+                short_line(verdict.detail),
+                "Do the work in every call, without what was found.",
+            ]
+        case Correct():
+            return [_timing(verdict.timing), _error(verdict.error)]
+        case _:
+            assert_never(verdict)
+
+
+def _timing(timing: Timing) -> str:
+    low, high = timing.speedup_ci
+    first, last = timing.time_ci_us
+    rows = [
+        ("this version", timing.time_us, f"95 % of the median: {first:.4g} to {last:.4g}"),
+        ("eager PyTorch", timing.eager_us, ""),
+        ("torch.compile", timing.compile_us, ""),
+        ("torch.compile, max-autotune", timing.max_autotune_us, ""),
+        ("speed of light of the problem", timing.sol_us, ""),
+    ]
+    table = ["| | time of one call, us | |", "|---|---|---|"]
+    table += [f"| {name} | {time:.4g} | {note} |" for name, time, note in rows if time is not None]
+    share = timing.sol_share
+    roof = "" if share is None else f" It reaches {share:.0%} of the speed of light."
+    slower = " It is slower than the baseline." if high < 1.0 else ""
+    return (
+        f"It is right. Speed-up {timing.speedup:.3g} [{low:.3g}, {high:.3g}] over the baseline "
+        f"`{timing.baseline}` ({timing.baseline_us:.4g} us in the same race).{slower}{roof}\n\n"
+        + "\n".join(table)
+    )
+
+
+def _error(error: NumericError | None) -> str:
+    if error is None:
+        return ""
+    times = ""
+    if error.rho is not None:
+        times = f", {error.rho:.3g} times the reference's own error"
+    return (
+        f"Error against the reference in float64, worst over all inputs: at most "
+        f"{error.max_abs:.3g} in an element, {error.rel_norm:.3g} in the relative norm{times}."
+    )
+
+
+def _meaning(check: str) -> str:
+    meaning = next((words for name, words in MEANINGS if check.startswith(name)), None)
+    return f" ({meaning})" if meaning else ""
+
+
+def _checks(evaluation: Evaluation) -> str:
+    reported = getattr(evaluation.verdict, "check", None)
+    failed = [
+        check
+        for check in evaluation.checks
+        if not check.passed
+        and check.name != reported
+        and check.detail != evaluation.verdict.reason
+        and not _is_aside(check)
+    ]
+    lines = [f"- `{check.name}`: {short_line(check.detail)}" for check in failed[:MAX_CHECKS]]
+    if len(failed) > MAX_CHECKS:
+        lines.append(f"- … {len(failed) - MAX_CHECKS} more")
+    text = "\n".join(["Checks that failed:", *lines]) if lines else ""
+    if isinstance(evaluation.verdict, Correct):
+        return text
+    names = dict.fromkeys(
+        check.name for check in evaluation.checks if check.passed and not _is_aside(check)
+    )
+    if not names:
+        return text
+    shown = ", ".join(f"`{name}`" for name in list(names)[:MAX_PASSED])
+    more = f" and {len(names) - MAX_PASSED} more" if len(names) > MAX_PASSED else ""
+    return f"{text}\n\nPassed before that: {shown}{more}.".strip()
+
+
+def _libraries(evaluation: Evaluation) -> str:
+    if evaluation.library_share is None:
+        return ""
+    return f"{evaluation.library_share:.0%} of the device's time went into libraries."
+
+
+def _is_aside(check: Check) -> bool:
+    """Whether a check is about the text's notes or the baselines, not about what was computed."""
+    return check.name.startswith(("static:", "baseline:"))

@@ -1,0 +1,168 @@
+"""Requests whose prompts are held still: each mode and failure, on a CPU and on a GPU."""
+
+from __future__ import annotations
+
+from kopt.candidate import Candidate, Language
+from kopt.evaluation import Check, Evaluation
+from kopt.expansion import Expansion, Mode
+from kopt.finding import Finding
+from kopt.ports import Attempt, Target, WriteRequest
+from kopt.problem import Problem
+from kopt.prompts import build
+from kopt.prompts.transcript import transcript
+from kopt.timing import Timing
+from kopt.verdict import CompileFailed, Correct, Crashed, Incorrect, NumericError, Verdict
+
+TARGETS = {
+    "cpu": Target(device="cpu", name="AMD EPYC 9654", arch="x86_64", languages=("cpp", "torch")),
+    "cuda": Target(
+        device="cuda",
+        name="NVIDIA H200",
+        arch="sm_90",
+        languages=("triton", "cuda", "cpp", "torch"),
+    ),
+}
+PROBLEM = Problem(
+    name="scaled_mean",
+    source='''"""The mean of each scaled row."""
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.scale = nn.Parameter(torch.randn(width))
+
+    def forward(self, x):
+        return (x * self.scale).mean(dim=-1)
+
+
+def get_inputs():
+    return [torch.randn(4096, 1024)]
+
+
+def get_init_inputs():
+    return [1024]
+''',
+)
+WRITTEN = """import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.scale = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x):
+        return x @ self.scale / x.shape[-1]
+"""
+ERROR = NumericError(max_abs=0.0317, rel_norm=0.00021, rho=212.4)
+VERDICTS: dict[str, Verdict] = {
+    "debug_compile": CompileFailed(
+        stage="build",
+        log="\n".join(f"In file included from header_{number}.h" for number in range(200))
+        + "\nkernel.cpp:7:20: error: expected ';' before '}' token\n    7 |   out[r] = total }\n",
+    ),
+    "debug_incorrect": Incorrect(
+        check="values:heavy_tail#1",
+        detail="error 0.0317 against float64 is 212 times the reference's own 0.000149; at most "
+        "10 times passes; first at [17]: expected 3.25, found 3.2817",
+        error=ERROR,
+    ),
+    "debug_crashed": Crashed(
+        stage="correctness",
+        log="Traceback (most recent call last):\n"
+        '  File "candidate.py", line 11, in forward\n'
+        "    return x @ self.scales / x.shape[-1]\n"
+        "AttributeError: 'ModelNew' object has no attribute 'scales'\n",
+    ),
+    "optimize": Correct(
+        timing=Timing(
+            time_us=21.4,
+            time_ci_us=(21.2, 21.7),
+            baseline="compile",
+            baseline_us=25.9,
+            speedup=1.21,
+            speedup_ci=(1.19, 1.23),
+            eager_us=61.0,
+            compile_us=25.9,
+            sol_us=3.5,
+            num_pairs=12,
+        ),
+        error=NumericError(max_abs=2.1e-7, rel_norm=1.4e-7, rho=1.3),
+    ),
+}
+FINDING = Finding(
+    tool="memory_throughput",
+    severity="high",
+    title="DRAM bandwidth half used",
+    summary="The kernel moves 16.8 MB at 46 % of the device's bandwidth.",
+    root_cause="Each thread has one 4-byte load in flight.",
+    recommendations=("Load 16 bytes a thread.", "Give each warp a row of its own."),
+    expected_improvement="up to 2x",
+    observed={"dram_throughput_pct": 46.0},
+    kernel="row_mean",
+)
+
+
+def request(case: str, device: str) -> WriteRequest:
+    """Return the request of a case: `initial`, `optimize`, or `debug_` and what went wrong."""
+    target = TARGETS[device]
+    language: Language = target.languages[0]
+    mode: Mode = "debug" if case.startswith("debug") else "optimize"
+    if case == "initial":
+        mode = "initial"
+    candidate = Candidate(
+        source=WRITTEN, language=language, strategy="One product in place of two passes."
+    )
+    attempt = None
+    if case != "initial":
+        evaluation = Evaluation(
+            verdict=VERDICTS[case],
+            problem=PROBLEM.problem_id,
+            candidate=candidate.candidate_id,
+            language=language,
+            ladder="strict",
+            device=target.label,
+            checks=(
+                Check(name="static:try", passed=True, detail="line 3: has a try"),
+                Check(name="weights", passed=True, detail="1 of 1 tensors by name"),
+                Check(name="values:own#0", passed=True, detail="max error 2.1e-07, rho 1.3"),
+            )
+            if case != "debug_compile"
+            else (),
+        )
+        attempt = Attempt(
+            candidate=candidate,
+            evaluation=evaluation,
+            findings=(FINDING,) if (case, device) == ("optimize", "cuda") else (),
+        )
+    return WriteRequest(
+        problem=PROBLEM,
+        target=target,
+        search="scaled_mean/default/0",
+        arm="default",
+        seed=0,
+        expansion=Expansion(
+            ordinal=3,
+            parent_node=0 if attempt is None else 2,
+            parent=None if attempt is None else candidate.candidate_id,
+            mode=mode,
+            num_candidates=2,
+            first_child=2 if case == "optimize" else 0,
+            seed=11,
+        ),
+        parent=attempt,
+    )
+
+
+def golden_prompts() -> dict[str, str]:
+    """Return the text of each prompt, by its file's stem."""
+    return {
+        f"{case}-{device}": transcript(build(request(case, device)))
+        for case in ("initial", *VERDICTS)
+        for device in TARGETS
+    }

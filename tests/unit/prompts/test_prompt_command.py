@@ -1,0 +1,142 @@
+"""`kopt prompt`: a node's prompt, found again in the journal of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from kopt.cli import main
+from kopt.config import load
+from kopt.data.fold import RunState, fold
+from kopt.data.journal import Journal
+from kopt.data.journal_files import read_events
+from kopt.data.rundir import RunDir
+from kopt.driver.loop import Driver, Pace
+from kopt.driver.task import SearchSpec, SearchTask
+from kopt.ports import Answer, Completion, Target, Usage, WriteRequest
+from kopt.problem import Problem
+from kopt.prompts import build
+from kopt.search.searches import create_search
+from kopt.testing.fakes import (
+    InstantEvaluator,
+    ManualClock,
+    ScriptedProgrammer,
+    fresh_candidates,
+)
+
+TARGET = Target(device="cpu", name="test", arch="x86_64", languages=("torch",))
+PROBLEM = Problem(name="p", source="class Model: ...\n")
+
+
+def told_in_words(request: WriteRequest) -> Answer:
+    answer = fresh_candidates(request)
+    return Answer(
+        candidates=answer.candidates,
+        messages=build(request),
+        sampling={"model": "m", "seed": request.expansion.seed},
+        completions=(Completion(text="…", usage=Usage(tokens_in=11)),),
+    )
+
+
+def make_run(folder: Path, *, script=told_in_words, seeds: tuple[int, ...] = (0,)) -> RunDir:
+    config = load({"problem": "builtin/softmax", "search": {"kind": "mcts", "iterations": 4}})
+    clock = ManualClock()
+    run = RunDir.create(folder, "first", clock=clock)
+    tasks = [
+        SearchTask(
+            spec=SearchSpec(
+                problem=PROBLEM, arm="default", seed=seed, policy="mcts", policy_config={}
+            ),
+            tree=create_search(config.search, rule=config.reward.rule(), seed=seed),
+        )
+        for seed in seeds
+    ]
+    with Journal(run.path, run=run.name, clock=clock) as journal:
+        run.keep_problem(PROBLEM)
+        driver = Driver(
+            tasks,
+            programmer=ScriptedProgrammer(script),
+            evaluator=InstantEvaluator(),
+            sink=journal,
+            clock=clock,
+            target=TARGET,
+            pace=Pace(max_in_flight=1),
+        )
+        asyncio.run(driver.run())
+    return run
+
+
+def folded(run: RunDir) -> RunState:
+    return fold(read_events(run.path))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDir:
+    return make_run(tmp_path)
+
+
+def printed(capfd: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+    assert main(["prompt", *arguments, "--json"]) == 0
+    record = json.loads(capfd.readouterr().out)
+    assert isinstance(record, dict)
+    return record
+
+
+def complaint(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["prompt", *arguments]) == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    return line
+
+
+def test_a_nodes_prompt_is_printed_as_it_was_sent(run: RunDir, capfd) -> None:
+    state = folded(run).searches["p/default/0"]
+    expansion = state.expansions[1]
+    told = next(iter(expansion.told.values()))
+    candidate = expansion.candidates[told.index].candidate
+    record = printed(capfd, str(run.path), str(told.node))
+    assert (record["expansion"], record["node"], record["candidate"]) == (1, told.node, candidate)
+    assert record["sampling"] == {"model": "m", "seed": expansion.asked.seed}
+    assert record["tokens"] == 11
+    assert record["mode"] == expansion.asked.mode
+    messages = record["messages"]
+    assert isinstance(messages, list)
+    assert [message["role"] for message in messages] == ["system", "user"]
+    assert "class Model: ..." in messages[1]["text"]
+    # The same by the candidate's id and by the expansion.
+    assert printed(capfd, str(run.path), candidate[:12]) == record
+    assert printed(capfd, str(run.path), "@1")["messages"] == messages
+    assert main(["prompt", str(run.path), str(told.node)]) == 0
+    text = capfd.readouterr().out
+    assert text.startswith("=== system ===\n\nYou make PyTorch modules faster")
+    assert "\n=== user ===\n\n## Reference" in text
+
+
+def test_what_is_not_in_the_run_is_said_in_one_line(run: RunDir, capfd) -> None:
+    path = str(run.path)
+    assert "node 0 is ROOT" in complaint(capfd, path, "0")
+    assert "no node, candidate or @expansion '999'" in complaint(capfd, path, "999")
+    assert "no node, candidate or @expansion '@99'" in complaint(capfd, path, "@99")
+    assert "no node, candidate or @expansion 'zzzz'" in complaint(capfd, path, "zzzz")
+    assert "no node, candidate or @expansion ''" in complaint(capfd, path, "")
+    assert "no search 'q'; there are: p/default/0" in complaint(capfd, path, "1", "--search", "q")
+    assert "expected a run folder" in complaint(capfd, str(run.path.parent), "1")
+
+
+def test_a_node_that_several_searches_have_wants_the_search(tmp_path: Path, capfd) -> None:
+    run = make_run(tmp_path, seeds=(0, 1))
+    line = complaint(capfd, str(run.path), "1")
+    assert "'1' is in several searches; add --search NAME" in line
+    record = printed(capfd, str(run.path), "1", "--search", "p/default/1")
+    assert record["search"] == "p/default/1"
+    # An id is of one search's candidate here: it needs no name.
+    candidate = str(record["candidate"])
+    assert printed(capfd, str(run.path), candidate) == record
+
+
+def test_a_programmer_that_is_not_asked_in_words_has_no_prompt(tmp_path: Path, capfd) -> None:
+    run = make_run(tmp_path, script=fresh_candidates)
+    line = complaint(capfd, str(run.path), "1")
+    assert "its programmer (scripted) is not asked in words" in line
