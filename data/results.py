@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from typing_extensions import TypedDict
 
+from kopt.candidate import SEED_PROGRAMMER
 from kopt.data.atomic import replacing
 from kopt.data.fold import ExpansionState, RunState, SearchState
 from kopt.data.rundir import RunDir
@@ -47,7 +48,7 @@ class ResultRow(TypedDict):
     seed: int
     policy: str
     programmer: str | None
-    """Of its first candidate; null where there is none."""
+    """Of its first candidate that was no seed; null where there is none."""
     ladder: str | None
     """Of its verdicts; null where there is none. So is `device`."""
     device: str | None
@@ -211,7 +212,8 @@ def _root_cause(
 def _programmer(search: SearchState) -> str | None:
     for expansion in search.expansions.values():
         for made in expansion.candidates.values():
-            return made.programmer
+            if made.programmer != SEED_PROGRAMMER:
+                return made.programmer
     return None
 
 

@@ -3,10 +3,12 @@
 runs/<name>/
   manifest.json        resolved config, versions, hardware, commitment to the secret seed
   problems/<id>.json   the problems as they were searched: the folder needs nothing outside it
+  seeds.json           candidates that its searches began with, where there are any
   journal/             what happened (kopt.data.journal)
   artefacts/           long texts by sha256
   results.parquet      a row per search
   best/<problem>/      the fastest correct candidates
+  mailbox/             prompts and answers as files, where a person or an agent writes
 """
 
 from __future__ import annotations

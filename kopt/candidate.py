@@ -10,6 +10,9 @@ from kopt.identity import content_id
 Language = Literal["triton", "cuda", "cute", "helion", "cpp", "torch"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
+SEED_PROGRAMMER = "seed"
+"""Who wrote a candidate that its search was given (`search.seeds`)."""
+
 MAX_SOURCE_BYTES = 1_000_000
 """A larger source is refused unread: no kernel needs it, and a model that loops writes it."""
 

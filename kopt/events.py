@@ -72,7 +72,7 @@ class AnswerReceived:
     candidates: int
     """How many slots the whole answer fills; the rest are cancelled."""
     answer: str
-    """Artefact: the whole answer as JSON (kopt.driver.answers), so that a resumed run needs no
+    """Artefact: the whole answer as JSON (kopt.data.answers), so that a resumed run needs no
     second call."""
     text: str | None
     """Artefact: the completion's own words; None where no model was asked."""

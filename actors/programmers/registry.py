@@ -6,13 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kopt.actors.cluster import Cluster
 from kopt.actors.config import ClusterConfig, EvaluateConfig
-from kopt.actors.pool import Quiet
 from kopt.actors.programmers.config import ProgrammerConfig
 from kopt.ports import Programmer
 from kopt.registry import Registry
+
+if TYPE_CHECKING:  # a programmer that asks over HTTP needs neither Ray nor torch
+    from kopt.actors.cluster import Cluster
+    from kopt.actors.pool import Quiet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,9 @@ class Workplace:
 PROGRAMMERS: Registry[Programmer] = Registry("programmer", entry_point_group="kopt.programmers")
 """Factories are called with (config section, Workplace)."""
 
+MODULES = {"mailbox": "postbox"}
+"""Kinds whose module has another name: the standard library has this one."""
+
 
 def create_programmer(config: ProgrammerConfig, workplace: Workplace) -> Programmer:
     """Return the programmer of a section, ready to write.
@@ -43,5 +49,5 @@ def create_programmer(config: ProgrammerConfig, workplace: Workplace) -> Program
     """
     # Each kind is imported when it is asked for: a run loads no client that it does not use.
     if "/" not in config.kind:
-        import_module(f"kopt.actors.programmers.{config.kind}")
+        import_module(f"kopt.actors.programmers.{MODULES.get(config.kind, config.kind)}")
     return PROGRAMMERS.create(config.kind, config, workplace)

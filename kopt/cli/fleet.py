@@ -16,7 +16,8 @@ from typing import Any
 
 from kopt.actors.cluster import Cluster, open_cluster
 from kopt.actors.pool import Quiet, RayEvaluator
-from kopt.actors.programmers.registry import Workplace, create_programmer
+from kopt.actors.programmers.registry import Workplace
+from kopt.cli.crew import assemble
 from kopt.clock import SystemClock
 from kopt.config import RunConfig, to_plain
 from kopt.data.best import write_best
@@ -33,7 +34,7 @@ from kopt.driver.verdicts import SharedVerdicts
 from kopt.environment import cache_dir
 from kopt.evaluation import from_json
 from kopt.events import EventBody
-from kopt.ports import EventSink, Target, Usage
+from kopt.ports import EventSink, Target, Terms, Usage
 from kopt.problem import Problem
 from kopt.search.searches import create_search
 
@@ -190,34 +191,30 @@ def _drive(
                 arm=config.arm_name,
                 warn=warn,
             )
-            programmer = create_programmer(config.programmer, workplace)
-            target = await evaluator.target()
+            crew = await assemble(
+                config, tasks, earlier=earlier, run=run_dir, workplace=workplace, judge=evaluator
+            )
             if on_target is not None:
-                on_target(target)
-            device = {
-                "kind": target.device,
-                "name": target.name,
-                "arch": target.arch,
-                "count": cluster.devices,
-            }
-            _write_manifest(run_dir, config, secret=secret, earlier=manifest, device=device)
+                on_target(crew.target)
+            _write_manifest(run_dir, config, secret=secret, earlier=manifest, device=crew.device)
             known = {key: from_json(record) for key, record in verdict_cache(earlier).items()}
             driver = Driver(
                 tasks,
-                programmer=programmer,
-                evaluator=evaluator,
+                programmer=crew.programmer,
+                evaluator=crew.evaluator,
                 sink=ObservedSink(journal, observer),
                 clock=SystemClock(),
-                target=target,
+                target=crew.target,
                 pace=pace(config, cluster),
                 limits=Limits(**config.limits.model_dump()),
                 verdicts=SharedVerdicts(known),
                 spent=spent(earlier),
+                terms=Terms(ladder=evaluate.ladder, track=evaluate.track),
             )
             try:
                 await driver.run()
             finally:
-                await programmer.close()
+                await crew.programmer.close()
 
         asyncio.run(drive())
 

@@ -84,7 +84,7 @@ def _place(name: str, patterns: Sequence[str]) -> tuple[int, list[tuple[int, str
 def _asks_for(pattern: str, name: str) -> bool:
     if pattern.endswith(".py"):
         return fnmatchcase(f"{name}.py", Path(pattern).name)
-    return fnmatchcase(name, pattern)
+    return fnmatchcase(name, pattern) or name.startswith(f"{Path(pattern).resolve().name}/")
 
 
 def _apply(plain: dict[str, Any], text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from kopt.cli.arguments import command_parser, parse
 from kopt.cli.compose import compose_config
@@ -13,6 +13,9 @@ from kopt.cli.output import reserved_stdout, write_json
 from kopt.config import RunConfig
 from kopt.data.problems import check_contracts, resolve
 from kopt.problem import Problem
+
+if TYPE_CHECKING:
+    from kopt.data.seeds import Seeds
 
 EPILOG = """\
 examples:
@@ -57,18 +60,22 @@ def run_config(config: RunConfig, *, plan: bool, as_json: bool) -> int:
     """Plan or run one validated configuration; return its exit code.
 
     Raises:
-        ConfigError: a problem cannot be found or breaks its contract.
+        ConfigError: a problem, a seed or a recording cannot be found, or a problem breaks its
+            contract.
         StoreError: the run folder cannot be written.
     """
+    from kopt.cli.ahead import look_ahead
+
     problems = resolve(config.problem, config.problems)
     check_contracts(problems)
+    seeds = look_ahead(config, problems)
     if plan:
         _print_plan(config, problems, as_json=as_json)
         return DONE
     if not as_json:
-        return _run(config, problems, out=None)
+        return _run(config, problems, seeds, out=None)
     with reserved_stdout() as out:
-        return _run(config, problems, out=out)
+        return _run(config, problems, seeds, out=out)
 
 
 def _print_plan(config: RunConfig, problems: Sequence[Problem], *, as_json: bool) -> None:
@@ -81,10 +88,15 @@ def _print_plan(config: RunConfig, problems: Sequence[Problem], *, as_json: bool
         sys.stdout.write(plan_text(config, rows))
 
 
-def _run(config: RunConfig, problems: Sequence[Problem], *, out: TextIO | None) -> int:
+def _run(
+    config: RunConfig, problems: Sequence[Problem], seeds: Seeds, *, out: TextIO | None
+) -> int:
     from kopt.cli.session import run_session
     from kopt.clock import SystemClock
     from kopt.data.rundir import RunDir
+    from kopt.data.seeds import keep_seeds
 
     run = RunDir.create(config.out, config.name, clock=SystemClock())
+    if config.search.seeds:
+        keep_seeds(run, seeds)
     return run_session(config, problems, run=run, out=out)

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from kopt.candidate import Candidate
-from kopt.driver.answers import answer_from_text, answer_to_text
+from kopt.data.answers import answer_from_text, answer_to_text
 from kopt.driver.limits import Spent
+from kopt.driver.order import Step
 from kopt.driver.task import SearchTask, Unfinished
 from kopt.driver.verdicts import SharedVerdicts
 from kopt.errors import ProblemError, ProgrammerRefused, ProgrammerUnavailable, WorkerLost
@@ -34,8 +35,10 @@ from kopt.ports import (
     EventSink,
     Programmer,
     Target,
+    Terms,
     WriteRequest,
 )
+from kopt.search.telling import tell_candidate
 
 MAX_SETBACKS = 3
 """Expansions cancelled in a row (no programmer, no worker) after which a search gives up."""
@@ -53,6 +56,7 @@ class ExpansionLife:
         evaluator: Evaluator,
         sink: EventSink,
         target: Target,
+        terms: Terms,
         verdicts: SharedVerdicts,
         in_slot_order: bool,
         spent: Spent,
@@ -63,6 +67,7 @@ class ExpansionLife:
         self._evaluator = evaluator
         self._sink = sink
         self._target = target
+        self._terms = terms
         self._verdicts = verdicts
         self._in_slot_order = in_slot_order
         self._spent = spent
@@ -79,22 +84,22 @@ class ExpansionLife:
         try:
             answer = await self._answer(task, expansion, unfinished)
         except ProblemError as error:
-            self._give_up(task, expansion, error)
+            await self._give_up(task, expansion, error)
             return
         except (ProgrammerUnavailable, WorkerLost) as error:
-            self._set_back(task, expansion, error)
+            await self._set_back(task, expansion, error)
             return
         candidates = answer.candidates[: expansion.num_candidates]
         made = self._make(task, expansion, candidates, unfinished)
         failure = await self._judge_all(task, expansion, candidates, made, unfinished)
         if isinstance(failure, ProblemError):
-            self._give_up(task, expansion, failure)
+            await self._give_up(task, expansion, failure)
         elif failure is not None:
-            self._set_back(task, expansion, failure)
+            await self._set_back(task, expansion, failure)
         elif answer.exhausted or len(candidates) < expansion.num_candidates:
             reason = answer.note or f"{len(candidates)} of {expansion.num_candidates} written"
             task.note = reason
-            self._cancel(task, expansion, reason, exhausted=answer.exhausted)
+            await self._cancel(task, expansion, reason, exhausted=answer.exhausted)
             task.setbacks = 0 if candidates or answer.exhausted else task.setbacks + 1
             self._check_setbacks(task, reason)
         else:
@@ -115,6 +120,7 @@ class ExpansionLife:
                 seed=spec.seed,
                 expansion=expansion,
                 parent=task.attempt(expansion.parent, self._sink),
+                terms=self._terms,
             )
         )
         if answer.messages:
@@ -190,20 +196,28 @@ class ExpansionLife:
             if evaluation is None:
                 evaluation = await self._judge(task, candidates[index], event)
             if not self._in_slot_order:
-                self._tell(task, event, evaluation)
+                await self._tell(task, event, evaluation)
             return evaluation
 
         open_slots = [index for index in range(len(candidates)) if index not in told]
         outcomes = await asyncio.gather(*map(one, open_slots), return_exceptions=True)
-        failure: ProblemError | Setback | None = None
+        failures = [
+            outcome
+            for outcome in outcomes
+            if isinstance(outcome, ProblemError | ProgrammerUnavailable | WorkerLost)
+        ]
+        reached: dict[int, Evaluation] = {}
         for index, outcome in zip(open_slots, outcomes, strict=True):
-            if isinstance(outcome, ProblemError | ProgrammerUnavailable | WorkerLost):
-                failure = failure or outcome
-            elif isinstance(outcome, BaseException):
+            if isinstance(outcome, Evaluation):
+                reached[index] = outcome
+            elif outcome not in failures:
                 raise outcome
-            elif self._in_slot_order:
-                self._tell(task, made[index], outcome)
-        return failure
+        if self._in_slot_order:
+            # A recording's own order, where one is played, stands above that of the slots.
+            slots = sorted(reached)
+            for index in slots if task.order is None else task.order.sort(expansion, slots):
+                await self._tell(task, made[index], reached[index])
+        return failures[0] if failures else None
 
     async def _judge(
         self, task: SearchTask, candidate: Candidate, event: CandidateMade
@@ -227,34 +241,49 @@ class ExpansionLife:
         )
         return evaluation
 
-    def _tell(self, task: SearchTask, made: CandidateMade, evaluation: Evaluation) -> None:
+    async def _tell(self, task: SearchTask, made: CandidateMade, evaluation: Evaluation) -> None:
+        step = Step(Told.kind, made.expansion, made.index)
+        if task.order is not None:
+            await task.order.turn(step)
         task.remember(made, evaluation)
-        told = task.tree.tell(
-            made.expansion, made.index, candidate=made.candidate, verdict=evaluation.verdict
+        told = tell_candidate(
+            task.tree,
+            made.expansion,
+            made.index,
+            candidate=made.candidate,
+            verdict=evaluation.verdict,
+            strategy=made.strategy,
         )
         self._sink.append(
             task.spec.name,
             Told(expansion=made.expansion, index=made.index, node=told.node, reward=told.reward),
         )
+        if task.order is not None:
+            task.order.took(step)
         self._on_change(task)
 
-    def _cancel(
+    async def _cancel(
         self, task: SearchTask, expansion: Expansion, reason: str, *, exhausted: bool = False
     ) -> None:
+        step = Step(ExpansionCancelled.kind, expansion.ordinal)
+        if task.order is not None:
+            await task.order.turn(step)
         self._sink.append(
             task.spec.name,
             ExpansionCancelled(expansion=expansion.ordinal, exhausted=exhausted, reason=reason),
         )
         task.tree.cancel(expansion.ordinal, exhausted=exhausted)
+        if task.order is not None:
+            task.order.took(step)
         self._on_change(task)
 
-    def _give_up(self, task: SearchTask, expansion: Expansion, error: ProblemError) -> None:
-        self._cancel(task, expansion, str(error))
+    async def _give_up(self, task: SearchTask, expansion: Expansion, error: ProblemError) -> None:
+        await self._cancel(task, expansion, str(error))
         task.stop_reason = f"failed: {error}"
         task.failed = True
 
-    def _set_back(self, task: SearchTask, expansion: Expansion, error: Setback) -> None:
-        self._cancel(task, expansion, str(error))
+    async def _set_back(self, task: SearchTask, expansion: Expansion, error: Setback) -> None:
+        await self._cancel(task, expansion, str(error))
         task.setbacks += 1
         if isinstance(error, ProgrammerRefused):
             task.stop_reason = f"failed: {error}"
@@ -262,6 +291,8 @@ class ExpansionLife:
         self._check_setbacks(task, str(error))
 
     def _check_setbacks(self, task: SearchTask, why: str) -> None:
+        if task.order is not None and task.order.is_followed:
+            return  # the recording knows when to give up
         if task.setbacks >= MAX_SETBACKS and task.stop_reason is None:
             task.stop_reason = f"failed: {task.setbacks} expansions in a row came to nothing: {why}"
             task.failed = True

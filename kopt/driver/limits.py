@@ -6,6 +6,11 @@ from dataclasses import dataclass
 
 from kopt.ports import Usage
 
+LIMIT_PREFIX = "limits."
+"""What the reason of an end by a limit begins with."""
+FAILED_PREFIX = "failed: "
+"""The same of an end by a failure."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Spent:

@@ -18,11 +18,12 @@ from dataclasses import dataclass
 
 from kopt.driver.life import ExpansionLife
 from kopt.driver.limits import Limits, Spent
+from kopt.driver.order import Step
 from kopt.driver.task import SearchTask, Unfinished
 from kopt.driver.verdicts import SharedVerdicts
 from kopt.events import ExpansionAsked, RunEnded, SearchEnded
 from kopt.expansion import Expansion
-from kopt.ports import Clock, Evaluator, EventSink, Programmer, Target
+from kopt.ports import Clock, Evaluator, EventSink, Programmer, Target, Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,7 @@ class Driver:
         limits: Limits | None = None,
         verdicts: SharedVerdicts | None = None,
         spent: Spent | None = None,
+        terms: Terms | None = None,
     ) -> None:
         """Take the fleet over.
 
@@ -73,6 +75,7 @@ class Driver:
             limits: bounds on what is spent; None for none.
             verdicts: known from an earlier part of the run; None for none.
             spent: by an earlier part of the run; None for nothing.
+            terms: what programmers are told of how candidates are judged; None for the defaults.
         """
         self._tasks = list(tasks)
         self._sink = sink
@@ -85,6 +88,7 @@ class Driver:
             evaluator=evaluator,
             sink=sink,
             target=target,
+            terms=terms or Terms(),
             verdicts=verdicts or SharedVerdicts(),
             in_slot_order=pace.deterministic,
             spent=self._spent,
@@ -95,6 +99,7 @@ class Driver:
         self._is_ready = set(self._ready)
         self._running: dict[asyncio.Task[None], SearchTask] = {}
         self._changed = asyncio.Event()
+        self._plays = any(task.order is not None for task in self._tasks)
         self._asked = sum(task.tree.told() + task.tree.pending() for task in self._tasks)
         self._began_s = 0.0
 
@@ -131,21 +136,41 @@ class Driver:
 
     def _fill(self) -> None:
         """Ask until the pace, the limits or the trees say enough."""
+        self._ask_what_is_due()
         while self._ready:
             number = self._ready[0]
             task = self._tasks[number]
+            _heed_recorded_end(task)
             if self._end_if_over(task):
                 self._park(number)
                 continue
-            if len(self._running) >= self._pace.max_in_flight:
+            if len(self._running) >= self._pace.max_in_flight and not _is_due(task):
                 return
-            if task.stop_reason is not None or not self._pace.may_ask(task.in_flight):
+            if task.stop_reason is not None or not self._may_ask(task):
                 self._park(number)
                 continue
             if not self._ask(task):
+                if task.order is not None:
+                    task.order.give_up()
                 if not self._end_if_over(task):
                     self._drop_if_stuck(task)
                 self._park(number)
+
+    def _ask_what_is_due(self) -> None:
+        """Let searches that play a recording ask what all they have in flight is waiting for."""
+        if not self._plays:
+            return
+        for task in [self._tasks[number] for number in sorted(self._is_ready)]:
+            while _is_due(task):
+                if task.stop_reason is not None or not self._ask(task):
+                    assert task.order is not None
+                    task.order.give_up()
+
+    def _may_ask(self, task: SearchTask) -> bool:
+        order = task.order
+        if order is not None and (order.is_due or order.holds_asks):
+            return order.is_due
+        return self._pace.may_ask(task.in_flight)
 
     def _ask(self, task: SearchTask) -> bool:
         reached = self._limits.reached(
@@ -165,6 +190,8 @@ class Driver:
         (expansion,) = expansions
         self._asked += expansion.num_candidates
         self._sink.append(task.spec.name, asked_event(expansion))
+        if task.order is not None:
+            task.order.took(Step(ExpansionAsked.kind, expansion.ordinal))
         self._launch(task, expansion, None)
         return True
 
@@ -228,6 +255,18 @@ class Driver:
             running.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         self._running.clear()
+
+
+def _heed_recorded_end(task: SearchTask) -> None:
+    """Stop a search whose recording was ended here by a limit or a failure."""
+    end = task.order.end if task.order is not None else None
+    if end is not None and task.stop_reason is None:
+        task.stop_reason, task.failed = end.reason, end.failed
+
+
+def _is_due(task: SearchTask) -> bool:
+    """Whether nothing in flight in this search is heard before it has asked again."""
+    return task.order is not None and task.order.is_due and task.in_flight > 0
 
 
 def asked_event(expansion: Expansion) -> ExpansionAsked:

@@ -18,6 +18,7 @@ from kopt.reward import RewardRule
 from kopt.search.base import Search
 from kopt.search.config import SearchConfig
 from kopt.search.searches import create_search
+from kopt.search.telling import tell_candidate
 
 _SEARCH_CONFIG: TypeAdapter[SearchConfig] = TypeAdapter(SearchConfig)
 
@@ -81,11 +82,14 @@ def apply_operations(tree: Search, search: SearchState, *, name: str) -> Search:
                     raise _divergence(name, step, f"expected {operation}, found {asked}")
             case Told():
                 expansion = search.expansions[operation.expansion]
-                told = tree.tell(
+                made = expansion.candidates[operation.index]
+                told = tell_candidate(
+                    tree,
                     operation.expansion,
                     operation.index,
-                    candidate=expansion.candidates[operation.index].candidate,
+                    candidate=made.candidate,
                     verdict=from_json(expansion.verdicts[operation.index]).verdict,
+                    strategy=made.strategy,
                 )
                 if (told.node, told.reward) != (operation.node, operation.reward):
                     raise _divergence(name, step, f"expected {operation}, found {told}")
@@ -118,7 +122,7 @@ def resumed_task(spec: SearchSpec, search: SearchState) -> SearchTask:
     """
     tree = apply_operations(tree_of(search), search, name=spec.name)
     extension = None
-    if spec.policy_config != _last_config(search):
+    if _plain_config(spec.policy_config) != _plain_config(_last_config(search)):
         extension = SearchExtended(policy_config=spec.policy_config)
         tree = restored(tree, search, spec.policy_config)
     ended = search.ended is not None and extension is None
@@ -136,6 +140,12 @@ def resumed_task(spec: SearchSpec, search: SearchState) -> SearchTask:
             for index in expansion.told:
                 task.remember(expansion.candidates[index], from_json(expansion.verdicts[index]))
     return task
+
+
+def _plain_config(policy_config: dict[str, Any]) -> dict[str, Any]:
+    """Return a config with all its keys: an older journal lacks those that came later."""
+    section = _SEARCH_CONFIG.validate_python(policy_config["search"])
+    return {**policy_config, "search": section.model_dump(mode="json")}
 
 
 def _last_config(search: SearchState) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kopt.candidate import Candidate, Language
+from kopt.driver.order import RecordedOrder
 from kopt.evaluation import Evaluation
 from kopt.events import CandidateMade, SearchExtended, SearchStarted
 from kopt.expansion import Expansion
@@ -79,6 +80,8 @@ class SearchTask:
     in_flight: int = 0
     """Expansions under way."""
     unfinished: tuple[Unfinished, ...] = ()
+    order: RecordedOrder | None = None
+    """Of the recording that is played; it takes the place of the pace. None plays none."""
     made: dict[str, CandidateMade] = field(default_factory=dict)
     """Candidate id to how it was made first."""
     evaluations: dict[str, Evaluation] = field(default_factory=dict)

@@ -9,6 +9,8 @@ from kopt.cli.compose import compose_config, config_groups, hydra_overrides
 from kopt.errors import ConfigError
 
 GOLDEN = Path(__file__).parents[2] / "golden"
+REQUIRED = {("programmer", "recorded"): ["programmer.run=runs/first"]}
+"""What a choice cannot do without, and has no default for."""
 CHOICES = [(group, name) for group, names in config_groups().items() for name in names]
 
 
@@ -32,7 +34,7 @@ def test_the_composed_default_is_the_golden_file():
 
 @pytest.mark.parametrize(("group", "name"), CHOICES, ids=lambda part: str(part))
 def test_every_choice_composes_and_validates(group: str, name: str):
-    assert compose_config([f"{group}={name}"]).problem
+    assert compose_config([f"{group}={name}", *REQUIRED.get((group, name), [])]).problem
 
 
 def test_every_yaml_file_is_a_choice_or_the_root():
@@ -86,7 +88,7 @@ def test_a_list_of_problems():
 
 def test_an_unknown_choice_is_answered_with_close_ones():
     assert error_of("search=mctss") == (
-        "conf search: no choice 'mctss'; did you mean mcts? there are: best_of_n, mcts"
+        "conf search: no choice 'mctss'; did you mean mcts? there are: beam, best_of_n, greedy, mcts"
     )
 
 
@@ -104,7 +106,7 @@ def test_a_sweep_without_m_says_what_to_do():
         ("problem=???", "Missing mandatory value"),
         ("problem=${x}", "'x' not found"),
         ("serch=mcts", "did you mean search?"),
-        ("search.iteration=1", "did you mean search.iterations?"),
+        ("search.iteration=1", "did you mean search.iterations, "),
         ("search=[mcts,best_of_n]", "takes one choice"),
         ("device=gpu", "'auto', 'cpu' or 'cuda'"),
         ("seed=x", "valid integer"),

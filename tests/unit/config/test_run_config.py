@@ -56,7 +56,8 @@ def test_a_wrong_value_names_its_key_without_the_kind_of_its_section():
 
 def test_a_mistyped_key_is_answered_with_the_one_that_exists():
     assert lines_of({**MINIMAL, "search": {"kind": "mcts", "iteration": 1}}) == [
-        "conf search.iteration: no such key; did you mean search.iterations?"
+        "conf search.iteration: no such key; "
+        "did you mean search.iterations, search.idle_iterations?"
     ]
     assert lines_of({**MINIMAL, "serch": {}}) == ["conf serch: no such key; did you mean search?"]
 
@@ -74,7 +75,9 @@ def test_a_key_of_another_kind_says_so():
 
 def test_an_unknown_kind_lists_the_kinds():
     (line,) = lines_of({**MINIMAL, "search": {"kind": "mctss"}})
-    assert line.startswith("conf search.kind: 'mctss' is none of 'mcts', 'best_of_n'")
+    assert line.startswith(
+        "conf search.kind: 'mctss' is none of 'mcts', 'best_of_n', 'greedy', 'beam'"
+    )
 
 
 def test_every_fault_has_its_own_line():

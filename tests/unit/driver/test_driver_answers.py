@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import asdict
 
+from kopt.data.answers import answer_from_text, answer_to_text
 from kopt.data.fold import SearchState, fold
 from kopt.data.results import result_rows
-from kopt.driver.answers import answer_from_text, answer_to_text
 from kopt.driver.limits import Limits, Spent
 from kopt.driver.loop import Driver, Pace
 from kopt.driver.task import SearchSpec, SearchTask

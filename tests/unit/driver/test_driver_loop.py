@@ -106,7 +106,9 @@ def test_a_fleet_spends_each_budget_exactly(config: SearchConfig, *, determinist
 def test_a_search_has_no_more_in_flight_than_its_share() -> None:
     sink = MemorySink()
     pace = Pace(max_in_flight=6, max_per_search=2)
-    assert drive([fresh_task(BEST_OF_N, name=f"set/{name}") for name in "abc"], sink, pace=pace) == 0
+    assert (
+        drive([fresh_task(BEST_OF_N, name=f"set/{name}") for name in "abc"], sink, pace=pace) == 0
+    )
     in_flight: Counter[str] = Counter()
     most: Counter[str] = Counter()
     for record in sink.records:

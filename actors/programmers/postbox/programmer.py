@@ -1,0 +1,95 @@
+"""The Programmer port over a mailbox."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from kopt.actors.programmers.config import MailboxConfig
+from kopt.actors.programmers.postbox.folder import MailFolder, Refusal
+from kopt.actors.programmers.postbox.guide import guide_text
+from kopt.actors.programmers.postbox.letter import letter_text, prompt_id
+from kopt.actors.programmers.postbox.postman import NotAnswered, Postman
+from kopt.actors.programmers.postbox.reply import PROGRAMMER, Reply, read_reply
+from kopt.actors.programmers.registry import PROGRAMMERS, Workplace
+from kopt.errors import ConfigError, ProgrammerUnavailable, StoreError
+from kopt.ports import Answer, Completion, Message, WriteRequest
+from kopt.prompts import build
+
+DEFAULT_FOLDER = "mailbox"
+"""In the run folder."""
+
+
+@PROGRAMMERS.register("mailbox")
+class MailboxProgrammer:
+    """Whoever answers the files. As many prompts are open as the driver has in flight."""
+
+    name = PROGRAMMER
+
+    def __init__(self, config: MailboxConfig, workplace: Workplace) -> None:
+        """Make the folder, and say where it is.
+
+        Raises:
+            ConfigError: the folder cannot be made.
+        """
+        own = workplace.run_dir / DEFAULT_FOLDER
+        path = own if config.folder is None else Path(config.folder).expanduser()
+        self._folder = MailFolder(path)
+        self._run = workplace.run_dir.resolve().name
+        self._deadline_s = config.deadline_s
+        try:
+            self._folder.prepare(guide_text(settle_s=config.settle_s))
+        except (OSError, StoreError) as error:
+            raise ConfigError(f"programmer.folder: {error}") from error
+        self._postman = Postman(
+            self._folder, poll_s=config.poll_s, settle_s=config.settle_s, warn=workplace.warn
+        )
+        workplace.warn(f"mailbox: {path}/prompts is to be answered; {path}/README.md says how")
+
+    async def write(self, request: WriteRequest) -> Answer:
+        """Lay the prompt out and wait for its answer (the Programmer port)."""
+        messages = build(request)
+        letter_id = prompt_id(request, messages, run=self._run)
+        try:
+            reply = await self._postman.ask(
+                letter_id,
+                letter_text(letter_id, request, messages),
+                read=partial(read_reply, prompt_id=letter_id, request=request),
+                deadline_s=self._deadline_s,
+            )
+            refusals = self._folder.refusals(letter_id)
+        except NotAnswered:
+            why = f"prompt {letter_id} had no usable answer within {self._deadline_s:g} s"
+            raise ProgrammerUnavailable(self.name, why) from None
+        except (OSError, StoreError) as error:
+            raise ProgrammerUnavailable(self.name, str(error)) from error
+        return _answer(reply, refusals, messages, letter_id=letter_id, request=request)
+
+    async def close(self) -> None:
+        """Stop looking; open prompts stay, for a resumed run to find."""
+        await self._postman.close()
+
+
+def _answer(
+    reply: Reply,
+    refusals: list[Refusal],
+    messages: tuple[Message, ...],
+    *,
+    letter_id: str,
+    request: WriteRequest,
+) -> Answer:
+    """Return a reply as the driver takes it, the answers refused before it included."""
+    wanted, got = request.expansion.num_candidates, len(reply.candidates)
+    note = "" if got == wanted else f"{got} of {wanted} answered"
+    fault = ""
+    if reply.declined is not None:
+        note = fault = f"declined: {reply.declined}"
+    faulty = [Completion(text=refusal.text, fault=refusal.reason) for refusal in refusals]
+    return Answer(
+        candidates=reply.candidates,
+        exhausted=reply.closes_node,
+        messages=messages,
+        sampling={"prompt": letter_id},
+        completions=(*faulty, Completion(text=reply.text, fault=fault)),
+        note=note,
+    )

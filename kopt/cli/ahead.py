@@ -1,0 +1,46 @@
+"""Looking ahead: what a configuration names must be there before anything is started or made."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from kopt.actors.programmers.config import RecordedConfig
+from kopt.actors.programmers.openai_access import access_of
+from kopt.actors.programmers.openai_config import OpenAIConfig
+from kopt.config import RunConfig
+from kopt.data.rundir import RunDir
+from kopt.data.seeds import Seeds, resolve_seeds
+from kopt.errors import ConfigError
+from kopt.problem import Problem
+
+
+def look_ahead(config: RunConfig, problems: Sequence[Problem]) -> Seeds:
+    """Find the recording, the key and the seeds that a run needs, and return the seeds.
+
+    Raises:
+        ConfigError: a recording, a key or a seed is not there, or is no such thing.
+        StoreError: the run that a seed is the best of is damaged.
+    """
+    if isinstance(config.programmer, OpenAIConfig):
+        access_of(config.programmer, os.environ)
+        _check_price(config, config.programmer)
+    if isinstance(config.programmer, RecordedConfig):
+        RunDir.open(config.programmer.run)
+        return {}  # the recording's first ideas are its own
+    return resolve_seeds(config.search.seeds, problems, warn=_say)
+
+
+def _check_price(config: RunConfig, programmer: OpenAIConfig) -> None:
+    """A limit on money that nothing counts towards would never stop the run."""
+    price = programmer.price
+    if config.limits.cost_usd and not price.prompt_usd_per_mtok + price.completion_usd_per_mtok:
+        raise ConfigError(
+            "conf limits.cost_usd: without prices it is never reached; set programmer.price."
+            "prompt_usd_per_mtok and programmer.price.completion_usd_per_mtok"
+        )
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"kopt: {line}\n")

@@ -1,0 +1,148 @@
+"""The crew of a fleet: who writes, who judges, and what candidates are written for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kopt.actors.pool import RayEvaluator
+from kopt.actors.programmers.config import RecordedConfig
+from kopt.actors.programmers.recorded import RecordedProgrammer
+from kopt.actors.programmers.registry import Workplace, create_programmer
+from kopt.actors.recorded_verdicts import RecordedEvaluator
+from kopt.config import RunConfig
+from kopt.data.fold import RunState
+from kopt.data.recording import NotRecorded, Recording
+from kopt.data.rundir import RunDir
+from kopt.data.seeds import Seeds, keep_seeds, kept_seeds, resolve_seeds
+from kopt.driver.order import RecordedOrder
+from kopt.driver.seeds import SeededProgrammer
+from kopt.driver.task import SearchTask
+from kopt.errors import ConfigError
+from kopt.ports import Evaluator, Programmer, Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crew:
+    """The ports of a fleet, ready to work."""
+
+    programmer: Programmer
+    evaluator: Evaluator
+    target: Target
+    """What candidates are written for, and their verdicts name."""
+    device: dict[str, Any]
+    """The same for the manifest."""
+
+
+async def assemble(
+    config: RunConfig,
+    tasks: Sequence[SearchTask],
+    *,
+    earlier: RunState,
+    run: RunDir,
+    workplace: Workplace,
+    judge: RayEvaluator,
+) -> Crew:
+    """Return the crew that a config names.
+
+    Args:
+        config: of the run.
+        tasks: of the fleet; those that play a recording are given its order.
+        earlier: what an earlier part of this run came to.
+        run: its folder; holds the seeds once they are resolved.
+        workplace: of the programmer.
+        judge: judges on the cluster's devices.
+
+    Raises:
+        ConfigError: the programmer cannot be set up as configured, a seed cannot be found, or the
+            devices differ.
+        StoreError: a recording, or an earlier run with a seed, is damaged.
+    """
+    recorded = config.programmer if isinstance(config.programmer, RecordedConfig) else None
+    seeds = {} if recorded else run_seeds(config, tasks, run=run, workplace=workplace)
+    programmer = create_programmer(config.programmer, workplace)
+    here = await judge.target()
+    device = {
+        "kind": here.device,
+        "name": here.name,
+        "arch": here.arch,
+        "languages": list(here.languages),
+        "count": workplace.cluster.devices,
+    }
+    if recorded is None:
+        if seeds:
+            programmer = SeededProgrammer(programmer, seeds)
+        return Crew(programmer=programmer, evaluator=judge, target=here, device=device)
+    assert isinstance(programmer, RecordedProgrammer)
+    recording = programmer.recording
+    _follow(config, tasks, recording, arm=programmer.arm, earlier=earlier)
+    evaluator = RecordedEvaluator(judge, recording, verdicts=recorded.verdicts, warn=workplace.warn)
+    target = await evaluator.target()
+    if recorded.verdicts:
+        workplace.warn(
+            f"verdicts are those of {recording.run.path} on {target.label}; "
+            f"what it has none for is judged here, on {here.label}"
+        )
+        device |= {
+            "kind": target.device,
+            "name": target.name,
+            "arch": target.arch,
+            "languages": list(target.languages),
+            "recorded_in": recording.run.name,
+        }
+    return Crew(programmer=programmer, evaluator=evaluator, target=target, device=device)
+
+
+def run_seeds(
+    config: RunConfig, tasks: Sequence[SearchTask], *, run: RunDir, workplace: Workplace
+) -> Seeds:
+    """Return the seeds of a run: as they were when it began, else resolved now and kept.
+
+    Raises:
+        ConfigError: a seed cannot be found.
+        StoreError: an earlier run is damaged, or the run folder cannot be written.
+    """
+    if not config.search.seeds:
+        return {}
+    seeds = kept_seeds(run)
+    if seeds is None:
+        problems = list(
+            {task.spec.problem.problem_id: task.spec.problem for task in tasks}.values()
+        )
+        seeds = resolve_seeds(config.search.seeds, problems, warn=workplace.warn)
+        keep_seeds(run, seeds)
+    return seeds
+
+
+def _follow(
+    config: RunConfig,
+    tasks: Sequence[SearchTask],
+    recording: Recording,
+    *,
+    arm: str,
+    earlier: RunState,
+) -> None:
+    """Have each task ask and tell in its recording's order, and check that the seeds agree.
+
+    Raises:
+        ConfigError: the run names seeds, and they are not the recording's.
+    """
+    seeds = list(config.search.seeds)
+    for task in tasks:
+        try:
+            search = recording.search(task.spec.problem, arm=arm, seed=task.spec.seed)
+        except NotRecorded:
+            continue  # its first expansion is refused, and says why
+        known = search.started.policy_config.get("search", {}).get("seeds", [])
+        if seeds and seeds != list(known):
+            raise ConfigError(
+                f"search.seeds={seeds}: the recording's first ideas are its own "
+                f"(its search.seeds were {list(known)}); leave search.seeds out"
+            )
+        before = earlier.searches.get(task.spec.name)
+        task.order = RecordedOrder(
+            search.operations,
+            ended=search.ended,
+            taken=() if before is None else before.operations,
+        )

@@ -1,0 +1,147 @@
+"""A run of the rewriter, played again by `programmer=recorded`; its best as another run's seed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kopt.data.fold import fold
+from kopt.data.journal import read_events
+from kopt.data.rundir import RunDir
+from kopt.driver.replay import replay
+from kopt.events import EventBody
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+PROBLEM = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.linear = nn.Linear(width, width)
+
+    def forward(self, x):
+        return torch.softmax(self.linear(x) * 2.0 + x, dim=1).sum(dim=1) + self.linear(x).sum(dim=1)
+
+
+def get_inputs():
+    return [torch.randn(16, 32)]
+
+
+def get_init_inputs():
+    return [32]
+"""
+QUICK = (
+    "device=cpu",
+    "arm=same",
+    "search=best_of_n",
+    "search.iterations=3",
+    "evaluate.compile=false",
+    "evaluate.timing.max_pairs=6",
+)
+
+
+def kopt_run(folder: Path, name: str, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kopt", "run", "problem=sums.py", "out=.", f"name={name}"]
+    return subprocess.run(
+        [*command, *words, "--json"], capture_output=True, text=True, check=False, cwd=folder
+    )
+
+
+def events(run: Path) -> list[tuple[str, EventBody]]:
+    return [(record.search, record.body) for record in read_events(run)]
+
+
+def made(run: Path) -> list[str]:
+    return [body.candidate for _, body in events(run) if body.kind == "candidate_made"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a problem and a first run of it."""
+    path = tmp_path_factory.mktemp("recorded")
+    (path / "sums.py").write_text(PROBLEM)
+    first = kopt_run(path, "first", *QUICK)
+    assert first.returncode == 0, first.stderr
+    assert len(made(path / "first")) >= 4
+    return path
+
+
+def test_a_run_is_played_again_with_its_verdicts(folder: Path) -> None:
+    again = kopt_run(
+        folder,
+        "again",
+        *QUICK,
+        "programmer=recorded",
+        "programmer.run=first",
+        "programmer.verdicts=true",
+    )
+    assert again.returncode == 0, again.stderr
+    first_events, again_events = events(folder / "first"), events(folder / "again")
+    assert sorted(map(repr, again_events)) == sorted(map(repr, first_events))
+    operations = [
+        [(search, body) for search, body in each if body.kind in ("expansion_asked", "told")]
+        for each in (first_events, again_events)
+    ]
+    assert operations[0] == operations[1], "the same tree, grown in the same order"
+    assert replay(fold(read_events(folder / "again")))
+    device = RunDir(folder / "again").read_manifest()["device"]
+    assert device["recorded_in"] == "first"
+    summary = json.loads(again.stdout)
+    assert summary["run"]
+
+
+def test_the_same_candidates_are_judged_here_anew(folder: Path) -> None:
+    anew = kopt_run(folder, "anew", *QUICK, "programmer=recorded", "programmer.run=first")
+    assert anew.returncode == 0, anew.stderr
+    assert made(folder / "anew") == made(folder / "first")
+    evaluations = [
+        [body.eval["timeline_s"] for _, body in events(folder / name) if body.kind == "verdict"]
+        for name in ("anew", "first")
+    ]
+    assert evaluations[0] != evaluations[1], "measured anew"
+
+
+def test_a_recording_that_is_not_there_is_one_line_and_leaves_no_folder(folder: Path) -> None:
+    lost = kopt_run(folder, "lost", *QUICK, "programmer=recorded", "programmer.run=nowhere")
+    assert lost.returncode == 2
+    (line,) = lost.stderr.splitlines()
+    assert line == "kopt: nowhere: expected a run folder, found no manifest.json in it"
+    assert not (folder / "lost").exists()
+
+
+def test_another_problem_fails_its_search_with_what_there_is(folder: Path) -> None:
+    (folder / "other.py").write_text(PROBLEM.replace("* 2.0", "* 3.0"))
+    other = kopt_run(
+        folder, "other", *QUICK, "problem=other.py", "programmer=recorded", "programmer.run=first"
+    )
+    assert other.returncode == 1
+    assert "first has no answers for other, arm same, seed 0: its problems are sums" in other.stderr
+    assert "Traceback" not in other.stderr
+
+
+def test_an_earlier_runs_best_is_the_first_idea(folder: Path) -> None:
+    best = folder / "first" / "best" / "sums" / "rank1.py"
+    seeded = kopt_run(folder, "seeded", *QUICK, "search.iterations=2", "search.seeds=[first]")
+    assert seeded.returncode == 0, seeded.stderr
+    bodies = [body for _, body in events(folder / "seeded") if body.kind == "candidate_made"]
+    labels = {(body.expansion, body.index): body.programmer for body in bodies}
+    assert labels[0, 0] == "seed"
+    assert set(labels.values()) == {"seed", "rewriter"}
+    seed = next(body for body in bodies if body.programmer == "seed")
+    assert RunDir(folder / "seeded").artefacts.get(seed.source) == best.read_text()
+
+
+def test_a_seed_that_is_not_there_is_one_line_and_leaves_no_folder(folder: Path) -> None:
+    lost = kopt_run(folder, "unseeded", *QUICK, "search.seeds=nowhere.py")
+    assert lost.returncode == 2
+    (line,) = lost.stderr.splitlines()
+    assert line.startswith("kopt: no such file: nowhere.py")
+    assert not (folder / "unseeded").exists()
