@@ -1,0 +1,1 @@
+"""Task lint: does a problem's reference compute something that only honest work can give?"""
