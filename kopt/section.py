@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
+SECRET_FAULT = "secret"
+"""Type of a validation error (PydanticCustomError) whose input may be a secret: never repeated."""
+
 
 class Section(BaseModel):
     """One section. Its class lives beside the part that reads it; kopt.config assembles them."""

@@ -17,6 +17,7 @@ from typing import Any
 from kopt.actors.cluster import Cluster, open_cluster
 from kopt.actors.pool import Quiet, RayEvaluator
 from kopt.actors.programmers.registry import Workplace
+from kopt.cli.collector import calm_collector
 from kopt.cli.crew import assemble
 from kopt.clock import SystemClock
 from kopt.config import RunConfig, to_plain
@@ -216,7 +217,8 @@ def _drive(
             finally:
                 await crew.programmer.close()
 
-        asyncio.run(drive())
+        with calm_collector():
+            asyncio.run(drive())
 
 
 def spent(state: RunState) -> Spent:

@@ -7,6 +7,7 @@ import os
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -150,10 +151,18 @@ class OpenAIProgrammer:
         raise self._unavailable(next(o for o in outcomes if isinstance(o, Unanswered)))
 
     def _reply(self, outcome: Outcome) -> Reply:
-        """What was not answered, beside what was, is a completion with that fault."""
+        """What was not answered, beside what was, is a completion with that fault.
+
+        What came holds no secret either: there are gateways whose pages repeat a request's headers.
+        """
+        redact = self._access.redact
         if isinstance(outcome, Reply):
-            return outcome
-        reason = self._access.redact(outcome.reason)
+            choices = tuple(
+                replace(each, text=redact(each.text), fault=redact(each.fault))
+                for each in outcome.choices
+            )
+            return replace(outcome, choices=choices)
+        reason = redact(outcome.reason)
         if isinstance(outcome, Trouble) and outcome.kind == "overflow":
             return faulty(f"the prompt does not fit the model's context ({reason})")
         return faulty(f"not answered: {reason}")

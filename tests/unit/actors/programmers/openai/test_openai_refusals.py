@@ -146,3 +146,16 @@ def test_an_endpoint_that_is_not_there_is_one_line(bench, run):
     assert line.startswith(f"programmer openai cannot write: {gone}: connection lost (")
     assert line.endswith("(tried 2 times)")
     assert "\n" not in line
+
+
+def test_a_page_that_repeats_the_key_is_kept_without_it(bench, run, monkeypatch):
+    monkeypatch.setenv("MY_KEY", KEY)
+    echo = Behaviour(texts=[f"Authorization: Bearer {KEY}"])
+
+    async def scenario():
+        async with bench(echo, api_key_env="MY_KEY") as it:
+            return await it.write()
+
+    answer = run(scenario())
+    assert answer.completions[0].text == "Authorization: Bearer [secret]"
+    assert KEY not in repr(answer)

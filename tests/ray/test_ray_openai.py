@@ -1,0 +1,115 @@
+"""The whole way with a model behind HTTP: prompt, answer, verdict, journal, on CPU."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kopt.data.journal import read_events
+from kopt.testing.openai_server.process import ServerProcess
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+PROBLEM = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x) * 2
+
+
+def get_inputs():
+    return [torch.rand(64, 256)]
+"""
+
+
+def run_kopt(problem: Path, url: str, *, out: Path, name: str) -> dict[str, object]:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "kopt",
+            "run",
+            f"problem={problem}",
+            "programmer=openai",
+            f"programmer.base_url={url}",
+            "programmer.backoff_s=0.01",
+            "search=best_of_n",
+            "search.iterations=3",
+            "search.candidates=2",
+            "deterministic=true",
+            "evaluate.compile=false",
+            "evaluate.trials=1",
+            f"out={out}",
+            f"name={name}",
+            "--json",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    return json.loads(done.stdout)
+
+
+def journalled(run: Path, kind: str) -> list[object]:
+    return [record.body for record in read_events(run) if record.body.kind == kind]
+
+
+def test_a_run_with_a_model_is_whole_and_the_same_each_time(tmp_path: Path) -> None:
+    problem = tmp_path / "doubled.py"
+    problem.write_text(PROBLEM)
+    candidates = []
+    for name in ("first", "again"):
+        # The server forgets which requests it has met, so that both runs meet the same errors.
+        with ServerProcess(author="reference", errors=0.3, seed=5) as server:
+            # The endpoint's port differs from run to run; nothing that is made may depend on it.
+            run_kopt(problem, server.url, out=tmp_path, name=name)
+            served = server.served()
+        assert any(each.attempt > 0 for each in served), "no error was met"
+        made = journalled(tmp_path / name, "candidate_made")
+        candidates.append([(event.expansion, event.index, event.candidate) for event in made])
+    assert candidates[0] == candidates[1]
+    assert len(candidates[0]) == 6
+
+    run = tmp_path / "first"
+    answers = journalled(run, "answer_received")
+    assert len(answers) == 6
+    assert all(answer.tokens_out > 0 for answer in answers[::2])
+    assert len(journalled(run, "prompt_sent")) == 3
+    verdicts = [event.eval["kind"] for event in journalled(run, "verdict")]
+    assert verdicts == ["correct"] * 6
+    assert list((run / "best").glob("*/rank1.py"))
+
+
+def test_a_vendor_without_a_key_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    problem = tmp_path / "doubled.py"
+    problem.write_text(PROBLEM)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "kopt",
+            "run",
+            f"problem={problem}",
+            "programmer=openai",
+            "programmer.model=m",
+            "programmer.api_key_env=KOPT_TEST_NO_SUCH_KEY",
+            "programmer.base_url=https://api.example.com/v1",
+            f"out={tmp_path / 'runs'}",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "set KOPT_TEST_NO_SUCH_KEY" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "runs").exists()
