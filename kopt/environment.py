@@ -7,6 +7,7 @@ from pathlib import Path
 
 CACHE_VARIABLE = "KOPT_CACHE_DIR"
 KERNELBENCH_VARIABLE = "KOPT_KERNELBENCH"
+SANDBOX_VARIABLE = "KOPT_SANDBOX"
 
 
 def cache_dir() -> Path:
@@ -18,3 +19,8 @@ def cache_dir() -> Path:
 def kernelbench_clone() -> str | None:
     """Return KOPT_KERNELBENCH, the path of a local clone; None where it is unset or empty."""
     return os.environ.get(KERNELBENCH_VARIABLE) or None
+
+
+def sandbox_levels() -> str | None:
+    """Return KOPT_SANDBOX, the levels of the sandbox to try; None where it is unset or empty."""
+    return os.environ.get(SANDBOX_VARIABLE) or None

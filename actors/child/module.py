@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from kopt.problem import INPUT_CASES_FUNCTION, INPUTS_FUNCTION
+
 
 class StageFailed(Exception):
     """Loading failed at a stage, through the fault of the source."""
@@ -54,6 +56,31 @@ def init_arguments(module: ModuleType) -> list[Any]:
         raise StageFailed(
             "contract", f"get_init_inputs() must return a list, got {type(values).__name__}"
         )
+    return list(values)
+
+
+def argument_lists(module: ModuleType) -> list[tuple[str, list[Any]]]:
+    """Return (where from, arguments of forward): get_inputs() and each of get_input_cases().
+
+    Raises:
+        StageFailed: there is no get_inputs, or what it or get_input_cases() gives are no lists.
+        Whatever they raise.
+    """
+    make = getattr(module, INPUTS_FUNCTION, None)
+    if make is None:
+        raise StageFailed("contract", f"the source defines no {INPUTS_FUNCTION}()")
+    found = [(f"{INPUTS_FUNCTION}()", make())]
+    make_cases = getattr(module, INPUT_CASES_FUNCTION, None)
+    if make_cases is not None:
+        name = f"{INPUT_CASES_FUNCTION}()"
+        cases = _as_list(make_cases(), name)
+        found += [(f"{name}[{number}]", values) for number, values in enumerate(cases)]
+    return [(name, _as_list(values, name)) for name, values in found]
+
+
+def _as_list(values: object, name: str) -> list[Any]:
+    if not isinstance(values, list | tuple):
+        raise StageFailed("contract", f"{name} must return a list, got {type(values).__name__}")
     return list(values)
 
 

@@ -10,6 +10,7 @@ import copy
 import os
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,20 @@ import torch
 from torch import nn
 
 from kopt.actors.child.channel import Channel, ChannelClosed
+from kopt.actors.child.depends import inputs_that_matter
+from kopt.actors.child.digest import memory_order, tensors_in
 from kopt.actors.child.memory import DTYPES, map_tensor, spec_from_json, spec_of
 from kopt.actors.child.module import (
     StageFailed,
+    argument_lists,
     construct,
     default_dtype,
     import_source,
     init_arguments,
 )
 from kopt.actors.child.outputs import notes_on, tensors_of
-from kopt.actors.child.perturb import Perturber
 from kopt.actors.child.plain import NotPlain, Tree, decode, encode
+from kopt.actors.child.timed import KeptBlock, time_block
 from kopt.actors.devices.base import Device, open_device
 from kopt.problem import CANDIDATE_CLASS, REFERENCE_CLASS
 
@@ -55,7 +59,7 @@ class Runner:
         self._buffers: dict[int, torch.Tensor] = {}
         self._sets: dict[int, list[Any]] = {}
         self._stash: list[torch.Tensor] = []
-        self._last: object = None
+        self._kept = KeptBlock()
 
     def serve(self) -> None:
         """Answer commands until the supervisor is gone."""
@@ -180,21 +184,22 @@ class Runner:
     # -- inputs -------------------------------------------------------------------------------
 
     def do_make_inputs(self, *, seed: int) -> dict[str, Any]:
-        """Run the problem's get_inputs() under a seed, for the supervisor to fetch."""
+        """Run the problem's get_inputs() under a seed, for the supervisor to fetch.
+
+        Answers with one list of arguments more for each of get_input_cases(), where there is one.
+        """
         torch.manual_seed(seed)
-        make = getattr(self._module, "get_inputs", None)
-        if make is None:
-            raise StageFailed("contract", "the source defines no get_inputs()")
-        values = make()
-        if not isinstance(values, list | tuple):
-            raise StageFailed(
-                "contract", f"get_inputs() must return a list, got {type(values).__name__}"
-            )
+        self._stash = []
+        trees = [
+            self._stashed_arguments(values, name) for name, values in argument_lists(self._module)
+        ]
+        return {"trees": trees, **self._stashed()}
+
+    def _stashed_arguments(self, values: list[Any], name: str) -> Tree:
         try:
-            tree = self._stash_tree([self._cast(value) for value in values])
+            return self._stash_tree([self._cast(value) for value in values], joins=True)
         except NotPlain as error:
-            raise StageFailed("contract", f"get_inputs() holds {error}, not a tensor") from error
-        return {"tree": tree, **self._stashed()}
+            raise StageFailed("contract", f"{name} holds {error}, not a tensor") from error
 
     def _cast(self, value: object) -> object:
         dtype = self._settings["dtype"]
@@ -203,10 +208,10 @@ class Runner:
         return value
 
     def do_bind(self, *, number: int, tree: Tree) -> dict[str, Any]:
-        """Make an input set of buffers; on a GPU its tensors are uploaded."""
+        """Make an input set of buffers, which belong to it from now on; a GPU gets copies."""
         device = self._device
         assert device is not None
-        values = decode(tree, lambda each: device.place(self._buffers[each]))
+        values = decode(tree, lambda each: device.place(self._buffers.pop(each)))
         assert isinstance(values, list), "the supervisor sends a list"
         self._sets[number] = values
         return {}
@@ -262,40 +267,40 @@ class Runner:
             self._device.check()
         return self._hand_out([out], [number], [])
 
-    def do_time(self, *, order: list[int], seed: int, flush: bool) -> dict[str, Any]:
-        """Time one call for each input set of the order, its content and seed new for each.
-
-        The last call's outputs are kept. Answers with the times of the calls (with flush: each,
-        else their mean) and the time of all of it.
-        """
+    def do_time(self, **block: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of the command
+        """Time a block of calls (timed.py); its outputs are kept until the next one."""
         assert self._device is not None
-        arguments = [self._sets[number] for number in order]
-        perturber = Perturber(
-            {number: tensors_of(self._sets[number]) for number in set(order)}, seed=seed
-        )
+        self._kept = KeptBlock()  # lets the last block's outputs go
+        self._kept, answer = time_block(self._device, self._call, self._sets, **block)
+        return answer
 
+    def do_hand_over(self, *, calls: list[int], into: list[list[int]]) -> dict[str, Any]:
+        """Copy the outputs of some calls of the last block out, and give the digests of all."""
+        kept = self._kept
+        if len(kept.outputs) != len(kept.numbers):  # somebody left calls out
+            return {"digests": kept.digests}
+        outputs = [kept.outputs[call] for call in calls]
+        handed = self._hand_out(outputs, [kept.numbers[call] for call in calls], into)
+        orders = [[memory_order(each) for each in tensors_in(out)] for out in outputs]
+        return {**handed, "digests": kept.digests, "orders": orders}
+
+    def do_inputs_that_matter(self, *, number: int, seed: int) -> dict[str, Any]:
+        """Say of the tensors of an input set which matter everywhere (depends.py)."""
         device = self._device
+        assert device is not None
+        arguments = self._sets[number]
 
-        def before(position: int) -> None:
-            perturber.before_call(order[position])
-            device.seed(seed + position)
+        def run() -> object:
+            device.seed(seed)
+            return self._call(arguments)
 
-        timed = self._device.time_calls(
-            self._call,
-            arguments,
-            before=before,
-            flush=flush,
-        )
-        self._last = timed.last
-        for number in set(order):
-            perturber.settle(number)
-        self._device.check()
-        calls_us = timed.each_us if flush else [sum(timed.each_us) / len(order)]
-        return {"calls_us": calls_us, "total_us": timed.total_us}
+        return {"matter": inputs_that_matter(run, tensors_of(arguments), seed=seed)}
 
-    def do_export_last(self, *, number: int, into: list[int]) -> dict[str, Any]:
-        """Copy the outputs of the last timed call out; its input set is `number`."""
-        return self._hand_out([self._last], [number], [into])
+    def do_memory(self, *, num_bytes: int) -> dict[str, Any]:
+        """Say how fast the device moves so many bytes; null where that is not known."""
+        assert self._device is not None
+        memory = self._device.memory(num_bytes=num_bytes)
+        return {"memory": None if memory is None else asdict(memory)}
 
     def do_compile(self, *, mode: str | None, number: int, seed: int) -> dict[str, Any]:
         """Put torch.compile round the module and run it once."""
@@ -345,8 +350,8 @@ class Runner:
             self._stash = []
         return answer
 
-    def _stash_tree(self, value: object, *, is_output: bool = False) -> Tree:
-        if not is_output:  # the outputs of several calls are kept together
+    def _stash_tree(self, value: object, *, is_output: bool = False, joins: bool = False) -> Tree:
+        if not (is_output or joins):  # what belongs together is kept together
             self._stash = []
 
         def put(tensor: torch.Tensor) -> int:

@@ -4,7 +4,7 @@ Fork costs a tenth of a second where a fresh interpreter with torch costs second
 operation of its own (a parallel region before a fork would leave the child's OpenMP broken) and
 has one thread. Orphans of a child become its own children and are killed with it.
 
-Run as `python -m kopt.actors.child.zygote FD [compile]`, FD a connected socket; see
+Run as `python -m kopt.actors.child.zygote FD LEVELS [compile]`, FD a connected socket; see
 kopt.actors.supervisor.zygote.
 """
 
@@ -21,7 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from kopt.actors.child.channel import Channel, ChannelClosed
-from kopt.actors.child.sandbox import adopt_orphans, conceal, confine
+from kopt.actors.child.sandbox.cgroups import (
+    groups_folder,
+    remove_group,
+    remove_stale_groups,
+)
+from kopt.actors.child.sandbox.confine import Confinement, confine
+from kopt.actors.child.sandbox.levels import LevelName, wanted_levels
+from kopt.actors.child.sandbox.namespaces import enter_user_namespace
+from kopt.actors.child.sandbox.privileges import adopt_orphans, conceal
+from kopt.actors.child.sandbox.probe import unavailable
 
 KILL_S = 5.0
 """Seconds to wait for a killed process to be gone."""
@@ -30,9 +39,13 @@ KILL_S = 5.0
 class Zygote:
     """Forks children on order, and ends them with everything they started."""
 
-    def __init__(self, channel: Channel) -> None:
-        """Serve this channel."""
+    def __init__(self, channel: Channel, *, levels: tuple[LevelName, ...]) -> None:
+        """Serve this channel; children are confined by these levels."""
         self._channel = channel
+        self._levels = levels
+        self._groups = groups_folder() if "cgroup" in levels else None
+        if self._groups is not None:
+            remove_stale_groups(self._groups)
         self._children: set[int] = set()
 
     def serve(self) -> None:
@@ -74,8 +87,8 @@ class Zygote:
             os.close(output)
             os.environ.clear()
             os.environ.update(order["environment"])
-            os.chdir(order["scratch"])
-            sandbox = confine(memory_bytes=order["memory_bytes"])
+            wanted = Confinement.from_json(order["confinement"])
+            sandbox = confine(wanted, levels=self._levels, group=_group(os.getppid(), os.getpid()))
             from kopt.actors.child.runner import Runner
 
             channel = Channel(socket.socket(fileno=talk))
@@ -90,9 +103,11 @@ class Zygote:
         """Kill a child's group and every orphan; return its exit status (negative: signal)."""
         status = 0
         if pid in self._children:
-            status = _reap(pid, kill=True)
+            status = _reap(pid, guarded="pid" in self._levels)
             self._children.discard(pid)
         self._sweep()
+        if self._groups is not None:
+            remove_group(self._groups, name=_group(os.getpid(), pid))
         return status
 
     def _end_all(self) -> None:
@@ -110,19 +125,38 @@ class Zygote:
                 return
             for pid in strays:
                 _kill(pid)
-                _reap(pid, kill=False)
+                _wait(pid)
 
 
-def _reap(pid: int, *, kill: bool) -> int:
-    """Wait for a child of ours to be gone; with kill, its whole process group goes first."""
+def _group(zygote: int, child: int) -> str:
+    return f"{zygote}-{child}"
+
+
+def _reap(pid: int, *, guarded: bool) -> int:
+    """End a child of ours and return its status; one that ended by itself keeps its own.
+
+    A guard is asked to: it kills what it guards, and ends as that ended. Otherwise the whole
+    process group is killed.
+    """
+    waited, status = os.waitpid(pid, os.WNOHANG)
+    if waited == 0 and guarded:
+        os.kill(pid, signal.SIGTERM)
+        waited, status = _wait(pid)
+    if waited == 0 or not guarded:
+        _kill_group(pid)
+    if waited == 0:
+        waited, status = _wait(pid)
+    return os.waitstatus_to_exitcode(status) if waited else -signal.SIGKILL
+
+
+def _wait(pid: int) -> tuple[int, int]:
+    """Wait for a child of ours to be gone, for KILL_S at most."""
     deadline_s = time.monotonic() + KILL_S
     waited, status = os.waitpid(pid, os.WNOHANG)
-    if kill:
-        _kill_group(pid)
     while waited == 0 and time.monotonic() < deadline_s:
         time.sleep(0.002)
         waited, status = os.waitpid(pid, os.WNOHANG)
-    return os.waitstatus_to_exitcode(status) if waited else -signal.SIGKILL
+    return waited, status
 
 
 def _kill_group(pid: int) -> None:
@@ -159,11 +193,12 @@ def main() -> None:
     this process before it could end what its children left behind.
     """
     adopt_orphans()
+    levels = _available(sys.argv[2])
     conceal()
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     import torch
 
-    if "compile" in sys.argv[2:]:  # a child that compiles finds the compiler loaded
+    if "compile" in sys.argv[3:]:  # a child that compiles finds the compiler loaded
         import torch._inductor.codegen.cpp
         import torch._inductor.codegen.cpp_wrapper_gpu
         import torch._inductor.codegen.cuda_combined_scheduling
@@ -178,7 +213,16 @@ def main() -> None:
         with suppress(ImportError):  # Triton candidates will say so themselves
             import triton  # noqa: F401 - likewise
     channel.send({"ready": os.getpid()})
-    Zygote(channel).serve()
+    Zygote(channel, levels=levels).serve()
+
+
+def _available(stated: str) -> tuple[LevelName, ...]:
+    """The levels that children get. While there is one thread: a user namespace asks for that."""
+    why = unavailable(wanted_levels(stated))
+    levels = tuple(level for level, reason in why.items() if not reason)
+    if "namespace" in levels and os.geteuid() != 0:
+        enter_user_namespace()
+    return levels
 
 
 if __name__ == "__main__":

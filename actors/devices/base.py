@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import torch
 
 from kopt.ports import Target
+from kopt.speed_of_light import Memory
 
 DeviceName = Literal["cpu", "cuda"]
 
@@ -22,8 +23,6 @@ class TimedCalls(NamedTuple):
     """Of each call alone."""
     total_us: float
     """From before the first call to after the last, with what was done between them."""
-    last: object
-    """Outputs of the last call."""
 
 
 class Device(Protocol):
@@ -57,6 +56,7 @@ class Device(Protocol):
         arguments: Sequence[Sequence[Any]],
         *,
         before: Callable[[int], None],
+        after: Callable[[object], None],
         flush: bool,
     ) -> TimedCalls:
         """Run one call for each set of arguments.
@@ -65,8 +65,13 @@ class Device(Protocol):
             call: the module.
             arguments: in the order to be run.
             before: called with the position before each call; not part of the call's time.
+            after: called with the outputs right after each call, likewise.
             flush: evict the caches before each call, where the device can.
         """
+        ...
+
+    def memory(self, *, num_bytes: int) -> Memory | None:
+        """Return how fast so many bytes move, or None where that is not known."""
         ...
 
 

@@ -12,6 +12,14 @@ import torch
 from kopt.actors.devices.base import Call, DeviceName, TimedCalls
 from kopt.data.manifest import cpu_model
 from kopt.ports import Target
+from kopt.speed_of_light import Memory
+
+LEAST_BYTES = 1 << 20
+"""Less is not measured: the time of the operation itself would count."""
+MEASURE_NS = 50_000_000
+MOST_TURNS = 1_000
+MOST_BYTES_PER_S_AND_CORE = 400e9
+"""More than a core reads from its own cache: 64 bytes a cycle at 6 GHz."""
 
 
 class CpuDevice:
@@ -41,22 +49,38 @@ class CpuDevice:
         arguments: Sequence[Sequence[Any]],
         *,
         before: Callable[[int], None],
+        after: Callable[[object], None],
         flush: bool,
     ) -> TimedCalls:
         """Time each call by the process's clock; `flush` has no meaning here."""
         del flush
-        out: object = None
-        marks_ns: list[int] = []
-        began_ns = perf_counter_ns()
+        each_us: list[float] = []
+        first_ns = perf_counter_ns()
         for position, each in enumerate(arguments):
             before(position)
-            marks_ns.append(perf_counter_ns())
+            began_ns = perf_counter_ns()
             out = call(each)
-            marks_ns.append(perf_counter_ns())
-        each_us = [
-            (end - begin) / 1e3 for begin, end in zip(marks_ns[::2], marks_ns[1::2], strict=True)
-        ]
-        return TimedCalls(each_us, (marks_ns[-1] - began_ns) / 1e3, out)
+            ended_ns = perf_counter_ns()
+            after(out)
+            each_us.append((ended_ns - began_ns) / 1e3)
+        return TimedCalls(each_us, (perf_counter_ns() - first_ns) / 1e3)
+
+    def memory(self, *, num_bytes: int) -> Memory:
+        """Measure how fast buffers of this size are filled and summed, at best."""
+        words = max(num_bytes, LEAST_BYTES) // 16
+        read, written = (torch.zeros(words, dtype=torch.int64) for _ in range(2))
+        best_ns = 1 << 62
+        until_ns = perf_counter_ns() + MEASURE_NS
+        for _ in range(MOST_TURNS):
+            began_ns = perf_counter_ns()
+            read.sum()
+            written.fill_(1)
+            best_ns = min(best_ns, perf_counter_ns() - began_ns)
+            if perf_counter_ns() > until_ns:
+                break
+        bytes_per_s = words * 16 / (best_ns / 1e9)
+        most = MOST_BYTES_PER_S_AND_CORE * torch.get_num_threads()
+        return Memory(bytes_per_s=bytes_per_s, most_bytes_per_s=max(most, bytes_per_s))
 
 
 def cpu_target() -> Target:

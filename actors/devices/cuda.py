@@ -1,10 +1,11 @@
 """The `cuda` device: events time each call, cold, in a stream that the host is ahead of.
 
-Order on the stream: a pause, the flush of the L2, fresh input content, begin, the call, end, and
-for the last call a copy of its output. The pause lets the host launch the call before the device
-gets to it, so that launch latency is hidden as in a busy stream; it comes before the fresh content,
-so that work sneaked onto another stream starts from stale input; and an output that is not there
-when the stream reaches the end is copied as it is, and found wrong. Source: exploits 27, 33, §E2.
+Order on the stream: a pause, the flush of the L2, fresh input content, begin, the call, end, the
+digest of its output. The pause lets the host launch the call before the device gets to it, so that
+launch latency is hidden as in a busy stream; it comes before the fresh content, so that work
+sneaked onto another stream starts from stale input; and an output that is not there when the
+stream reaches the end is digested as it is, and no other is accepted later. Source: exploits 27,
+33, §E2.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ import torch
 from kopt.actors.devices.base import Call, DeviceName, TimedCalls
 from kopt.errors import ConfigError
 from kopt.ports import Target
+from kopt.speed_of_light import Memory, gpu_bytes_per_s
 
 FLUSH_FACTOR = 2
 """The flush buffer's size over the L2's."""
 
-PAUSE_US = 400
-"""Head start of the host: more than launching a call takes, unless it launches many kernels."""
+PAUSE_US = 500
+"""Head start of the host: more than launching fresh content and a call takes, unless the call
+launches many kernels."""
 CYCLES_PER_US = 2_000
 """About the SM clock of current GPUs; only the pause depends on it."""
 
@@ -79,12 +82,12 @@ class CudaDevice:
         arguments: Sequence[Sequence[Any]],
         *,
         before: Callable[[int], None],
+        after: Callable[[object], None],
         flush: bool,
     ) -> TimedCalls:
         """Time each call by events; with `flush` cold, behind a pause."""
         pairs = [(_Event(enable_timing=True), _Event(enable_timing=True)) for _ in arguments]
         first, last = _Event(enable_timing=True), _Event(enable_timing=True)
-        out: object = None
         _synchronize()
         first.record()
         for position, (each, (begin, end)) in enumerate(zip(arguments, pairs, strict=True)):
@@ -95,22 +98,23 @@ class CudaDevice:
             begin.record()
             out = call(each)
             end.record()
+            after(out)
         last.record()
-        copied = _copied(out)
         _synchronize()
         each_us = [begin.elapsed_time(end) * 1e3 for begin, end in pairs]
-        return TimedCalls(each_us, first.elapsed_time(last) * 1e3, copied)
+        return TimedCalls(each_us, first.elapsed_time(last) * 1e3)
 
-
-def _copied(out: object) -> object:
-    """The outputs as they are when the stream gets here; what is no output stays as it is."""
-    if type(out) is torch.Tensor:
-        return out.clone()
-    if isinstance(out, list | tuple):
-        return type(out)(_copied(each) for each in out)
-    if isinstance(out, dict):
-        return {key: _copied(each) for key, each in out.items()}
-    return out
+    def memory(self, *, num_bytes: int) -> Memory | None:
+        """Return the data sheet's figure, whatever the size; None for a GPU that is not listed."""
+        del num_bytes
+        properties = torch.cuda.get_device_properties(0)
+        bytes_per_s = gpu_bytes_per_s(properties.name)
+        if bytes_per_s is None:
+            return None
+        cache_bytes = int(properties.L2_cache_size)
+        return Memory(
+            bytes_per_s=bytes_per_s, most_bytes_per_s=bytes_per_s, cache_bytes=cache_bytes
+        )
 
 
 def cuda_target() -> Target:

@@ -11,7 +11,9 @@ import statistics
 from dataclasses import dataclass, field
 
 from kopt.actors.supervisor.child import Child, ChildFailed
+from kopt.actors.supervisor.first_call import reference_first_us
 from kopt.actors.supervisor.inputs import JudgedSet, sizes
+from kopt.actors.supervisor.outputs import output_bytes
 from kopt.actors.supervisor.reference import Reference, State, bind, load_state
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.supervisor.stopwatch import Stopwatch
@@ -21,6 +23,8 @@ from kopt.timing import Baseline
 from kopt.verdict import last_line
 
 MODES: dict[Baseline, str | None] = {"compile": None, "max_autotune": "max-autotune-no-cudagraphs"}
+FIRSTS = 3
+"""Input sets at most on which the reference's first call is measured."""
 ROUNDS = 5
 """Blocks of each baseline, interleaved, that its median rests on."""
 
@@ -42,8 +46,10 @@ class Baselines:
     """What could not be measured, and why."""
     times_us: dict[Baseline, float] = field(default_factory=dict)
     """Medians; filled by `ready`."""
-    gap_us: float = 0.0
-    """What passes between two timed calls of the eager reference; filled by `ready`."""
+    first_us: float = 0.0
+    """The eager reference's call on an input bound just before, its outputs handed over; filled by
+    `ready`."""
+    _reference: Reference | None = None
     _watches: dict[Baseline, Stopwatch] = field(default_factory=dict)
     _compiled: list[_Compiled] = field(default_factory=list)
     _sets: list[JudgedSet] = field(default_factory=list)
@@ -58,7 +64,7 @@ class Baselines:
             WorkerLost: the zygote is gone.
         """
         config = self.bench.config
-        self._sets, self._timed = sets, timed
+        self._reference, self._sets, self._timed = reference, sets, timed
         self._watches["eager"] = self._watch(reference.child)
         wanted: list[Baseline] = []
         if config.compile:
@@ -137,18 +143,26 @@ class Baselines:
                 if name == "eager":
                     raise
                 self._drop(name, failure)
-        self.gap_us = self._watches["eager"].clocks().gap_us
         for turn in range(ROUNDS):
             names = list(samples) if turn % 2 == 0 else list(reversed(samples))
             for name in names:
                 samples[name].append(self._watches[name].block().call_us)
+        assert self._reference is not None
+        firsts_us = [
+            reference_first_us(self._reference, self._sets[number], number=number)
+            for number in self._timed[:FIRSTS]
+        ]
         self.times_us = {name: statistics.median(times) for name, times in samples.items()}
+        self.first_us = statistics.median(firsts_us)
 
     def _watch(self, child: Child) -> Stopwatch:
         config = self.bench.config
+        timed = self._sets[self._timed[0]]
         return Stopwatch(
             child,
             sets={number: sizes(self._sets[number]) for number in self._timed},
+            output_bytes=output_bytes(timed.outputs),
+            copies=timed.may_alias,
             device=self.bench.device,
             timing=config.timing,
             limit_s=config.timeouts.timing_s,

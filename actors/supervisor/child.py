@@ -10,7 +10,6 @@ import fcntl
 import os
 import shutil
 import signal
-import tempfile
 import termios
 import threading
 import time
@@ -26,6 +25,7 @@ from kopt.actors.child.channel import (
     ChannelGarbled,
 )
 from kopt.actors.child.memory import SharedTensor, TensorSpec, spec_from_json
+from kopt.actors.supervisor.confinement import confinement_of
 from kopt.actors.supervisor.environment import child_environment
 from kopt.actors.supervisor.zygote import Zygote
 from kopt.verdict import LOG_BYTES, bounded_log
@@ -63,17 +63,26 @@ class Child:
         *,
         settings: Mapping[str, Any],
         cache_dir: Path,
-        memory_bytes: int | None,
+        memory_bytes: int,
         build_dir: Path | None = None,
+        keeps_builds: bool = False,
     ) -> None:
         """Fork it; its device is opened with the first command.
+
+        Args:
+            zygote: that forks it.
+            settings: what it is told (see `Bench`).
+            cache_dir: kopt's cache.
+            memory_bytes: host memory it may map.
+            build_dir: the candidate's folder of builds; None for the reference.
+            keeps_builds: what it adds to that folder stays; otherwise the next run of the
+                candidate finds what the build left, and no answers of this one.
 
         Raises:
             WorkerLost: the zygote is gone.
         """
         self._zygote = zygote
-        self._scratch = Path(tempfile.mkdtemp(prefix="kopt-"))
-        self._scratch.chmod(0o700)
+        self._scratch = zygote.scratch.new()
         try:
             forked = zygote.fork(
                 environment=child_environment(
@@ -82,8 +91,14 @@ class Child:
                     cache_dir=cache_dir,
                     build_dir=build_dir,
                 ),
-                scratch=self._scratch,
-                memory_bytes=memory_bytes,
+                confinement=confinement_of(
+                    self._scratch,
+                    settings=settings,
+                    cache_dir=cache_dir,
+                    memory_bytes=memory_bytes,
+                    build_dir=build_dir,
+                    keeps_builds=keeps_builds,
+                ),
                 settings=dict(settings),
             )
         except BaseException:
@@ -96,6 +111,16 @@ class Child:
         self._next_number = 0
         self.sandbox = "none"
         """The level in force, once it was opened."""
+
+    @property
+    def pid(self) -> int:
+        """Id of the process that was forked: the child, or whoever guards its PID namespace."""
+        return self._forked.pid
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether the child is a process below the one that was forked."""
+        return "pid" in self.sandbox.split("+")
 
     def open(self) -> None:
         """Make the device's context.

@@ -10,25 +10,32 @@ from dataclasses import dataclass, field
 
 import torch
 
-from kopt.actors.child.memory import SharedTensor
-from kopt.actors.child.plain import Tree
+from kopt.actors.child.memory import SharedTensor, available_bytes
 from kopt.actors.supervisor.child import ChildFailed
-from kopt.actors.supervisor.inputs import JudgedSet, checksum
-from kopt.actors.supervisor.reference import Reference, State
+from kopt.actors.supervisor.inputs import JudgedSet, Recipe, draw_content
+from kopt.actors.supervisor.outputs import output_bytes
+from kopt.actors.supervisor.reference import Drawn, Reference, State
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.verify.compare import flatten
-from kopt.actors.verify.families import FamilyName, FamilyPlan, finite, make_family, plan_families
+from kopt.actors.verify.families import FamilyName, FamilyPlan, finite, plan_families
 from kopt.errors import ProblemError
 from kopt.evaluation import Check
 from kopt.identity import derived_seed
 from kopt.verdict import last_line
 
+HELD_SHARE = 0.25
+"""Of the host memory that is available when a session opens, for its input sets with the outputs
+of the reference; those beyond it are made again for each candidate."""
 LARGE_BYTES = 256 << 20
 """Input sets above this are drawn for the first trial only, to bound memory and time."""
 
 
+CASE_FAMILIES: tuple[FamilyName, ...] = ("own", "signed_normal")
+"""What is drawn of input cases beside the first: shapes matter there, values were seen to."""
+
+
 @dataclass(slots=True)
-class Drawn:
+class DrawnSets:
     """What was drawn."""
 
     states: list[State]
@@ -36,9 +43,15 @@ class Drawn:
     sets: list[JudgedSet] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     """What was assumed or left out."""
+    bases: list[SharedTensor] = field(default_factory=list)
+    """What sets that are not held are drawn from."""
+    held_bytes: int = 0
+    """Of the sets that are."""
+    budget_bytes: int = 0
+    """Of the same, at most, but for those that are always held."""
 
 
-def draw_sets(bench: Bench, reference: Reference, states: list[State], *, secret: int) -> Drawn:
+def draw_sets(bench: Bench, reference: Reference, states: list[State], *, secret: int) -> DrawnSets:
     """Draw every input set; the reference is left with the last state's weights.
 
     The weights as constructed see the problem's own inputs once; all else is judged with the
@@ -47,17 +60,27 @@ def draw_sets(bench: Bench, reference: Reference, states: list[State], *, secret
     Raises:
         ProblemError: the reference fails, or is not finite, on its own inputs.
     """
-    drawn = Drawn(states)
+    drawn = DrawnSets(states, budget_bytes=int(HELD_SHARE * available_bytes()))
     for trial in range(bench.config.trials):
-        tree, base = reference.draw(seed=derived_seed(secret, "inputs", trial) % (1 << 31))
+        first, *cases = reference.draw_all(seed=derived_seed(secret, "inputs", trial) % (1 << 31))
         try:
-            if trial and sum(each.spec.num_bytes for each in base) > LARGE_BYTES:
+            if trial and sum(each.spec.num_bytes for each in first.tensors) > LARGE_BYTES:
                 drawn.checks.append(_note("trials", "large inputs: one trial"))
                 break
-            _draw_trial(reference, drawn, tree, base, trial=trial, secret=secret)
+            _draw_trial(reference, drawn, first, trial=trial, secret=secret)
+            for number, case in enumerate(cases, start=1):
+                _draw_case(reference, drawn, case, number=number, trial=trial, secret=secret)
         finally:
-            for each in base:
-                each.close()
+            tensors = [tensor for made in (first, *cases) for tensor in made.tensors]
+            if all(judged.is_held for judged in drawn.sets):
+                for each in tensors:
+                    each.close()
+            else:
+                drawn.bases += tensors
+    released = [judged.name for judged in drawn.sets if not judged.is_held]
+    if released:
+        detail = f"drawn anew for each candidate, to bound memory: {', '.join(released)}"
+        drawn.checks.append(_note("memory", detail))
     if reference.no_float64:
         drawn.checks.append(_note("float64", f"not used: {reference.no_float64}"))
     return drawn
@@ -65,21 +88,20 @@ def draw_sets(bench: Bench, reference: Reference, states: list[State], *, secret
 
 def _draw_trial(
     reference: Reference,
-    drawn: Drawn,
-    tree: Tree,
-    base: list[SharedTensor],
+    drawn: DrawnSets,
+    first: Drawn,
     *,
     trial: int,
     secret: int,
 ) -> None:
-    own = JudgedSet(name="base", state=0, seed=0, tree=tree, tensors=base, checksum=0)
+    own = _base(first)
     plan = plan_families(own.arguments())
     if trial == 0:
         drawn.checks += [_note("inputs", note) for note in plan.notes]
         reference.load(drawn.states[0])
-        first = _draw_one(reference, drawn, own, plan, "own", trial=0, state=0, secret=secret)
-        if first is not None:
-            raise ProblemError(reference.problem.name, f"on its own inputs, {first}")
+        failed = _draw_one(reference, drawn, own, plan, "own", trial=0, state=0, secret=secret)
+        if failed is not None:
+            raise ProblemError(reference.problem.name, f"on its own inputs, {failed}")
     if len(drawn.states) > 1:
         reference.load(drawn.states[1])
     for family in plan.names:
@@ -100,9 +122,40 @@ def _draw_trial(
             drawn.checks.append(_note(f"family:{family}", f"left out: {why}"))
 
 
+def _draw_case(
+    reference: Reference,
+    drawn: DrawnSets,
+    case: Drawn,
+    *,
+    number: int,
+    trial: int,
+    secret: int,
+) -> None:
+    """Add the sets of one more list of arguments: its own values, and signed ones.
+
+    Raises:
+        ProblemError: the reference fails on its own values, or memory is full.
+    """
+    own = _base(case, case=number)
+    plan = plan_families(own.arguments())
+    last = len(drawn.states) - 1
+    for family in (name for name in CASE_FAMILIES if name in plan.names):
+        why = _draw_one(reference, drawn, own, plan, family, trial=trial, state=last, secret=secret)
+        if why is not None and family == "own":
+            raise ProblemError(reference.problem.name, f"on input case {number}, {why}")
+        if why is not None:
+            drawn.checks.append(_note(f"family:case{number}:{family}", f"left out: {why}"))
+
+
+def _base(made: Drawn, *, case: int = 0) -> JudgedSet:
+    return JudgedSet(
+        name="base", case=case, state=0, seed=0, tree=made.tree, tensors=made.tensors, checksum=0
+    )
+
+
 def _draw_one(
     reference: Reference,
-    drawn: Drawn,
+    drawn: DrawnSets,
     own: JudgedSet,
     plan: FamilyPlan,
     family: FamilyName,
@@ -117,24 +170,21 @@ def _draw_one(
         ProblemError: the reference does not come up again, or memory is full.
     """
     judged = JudgedSet(
-        name=f"{family}#{trial}",
+        name=f"{family}#{trial}" if own.case == 0 else f"case{own.case}:{family}#{trial}",
+        case=own.case,
         state=state,
-        seed=derived_seed(secret, "call", family, trial, state) % (1 << 31),
+        seed=derived_seed(secret, "call", family, trial, state, own.case) % (1 << 31),
         tree=own.tree,
         tensors=[],
         checksum=0,
     )
+    number = len(drawn.sets)
+    recipe = Recipe(own, plan, family, derived_seed(secret, family, trial, state, own.case))
     try:
-        judged.tensors = [SharedTensor(each.spec) for each in own.tensors]
-        make_family(
-            own.arguments(),
-            plan=plan,
-            name=family,
-            seed=derived_seed(secret, family, trial, state),
-            into=judged.arguments(),
-        )
-        judged.checksum = checksum([each.seal().tensor for each in judged.tensors])
-        reference.run(judged, number=len(drawn.sets))
+        draw_content(judged, recipe)
+        reference.run(judged, number=number)
+        if not judged.is_own:  # what is not timed is not kept on the device
+            reference.child.ask("unbind", timeout_s=reference.limit_s, numbers=[number])
     except MemoryError as error:
         raise reference.fault(error) from None
     except ChildFailed as error:
@@ -148,8 +198,20 @@ def _draw_one(
     if not finite(_floats(judged)):
         judged.close()
         return "the reference's output is not finite"
+    _hold_or_release(drawn, judged, recipe)
     drawn.sets.append(judged)
     return None
+
+
+def _hold_or_release(drawn: DrawnSets, judged: JudgedSet, recipe: Recipe) -> None:
+    """Keep a set's content in memory, or let it go, to be made again when it is needed."""
+    size = sum(each.spec.num_bytes for each in judged.tensors)
+    size += output_bytes(judged.outputs) + output_bytes(judged.outputs64)
+    if not judged.is_own and drawn.held_bytes + size > drawn.budget_bytes:
+        judged.recipe = recipe
+        judged.close()
+    else:
+        drawn.held_bytes += size
 
 
 def _floats(judged: JudgedSet) -> list[torch.Tensor]:

@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+from kopt.actors.build.toolchain import compiler_environment
+
 _PASSED_ON = (
     "CUDA_HOME",
     "CUDA_PATH",
@@ -21,6 +23,10 @@ _PASSED_ON = (
     "TZ",
 )
 
+USER = "kopt"
+KEPT_MEMORY_BYTES = 1 << 30
+"""What is freed in a child stays with it up to this: a large output that is mapped anew for every
+call costs more in page faults than many a kernel, and hides what the kernel itself gains."""
 SPIN_COUNT = 10_000
 """Turns that an idle OpenMP thread spins before it sleeps, some tens of microseconds: a child that
 waits must not take the cores of the one that is timed."""
@@ -43,11 +49,15 @@ def child_environment(
             [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
         ),
         "HOME": str(scratch),
+        "USER": USER,  # for whoever asks who they are: the user may be no one's
+        "LOGNAME": USER,
         "TMPDIR": str(scratch),
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": str(num_threads),
         "MKL_NUM_THREADS": str(num_threads),
+        "MALLOC_MMAP_THRESHOLD_": str(KEPT_MEMORY_BYTES),
+        "MALLOC_TRIM_THRESHOLD_": str(KEPT_MEMORY_BYTES),
         "GOMP_SPINCOUNT": str(SPIN_COUNT),
         "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # asking for devices must not spoil the fork
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
@@ -63,5 +73,6 @@ def child_environment(
             "TORCH_EXTENSIONS_DIR": str(build_dir / "torch_extensions"),
             "TRITON_CACHE_DIR": str(build_dir / "triton"),
             "TORCHINDUCTOR_CACHE_DIR": str(build_dir / "inductor"),
+            **compiler_environment(cache_dir),
         }
     return environment

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from kopt.actors.child.memory import SharedTensor
 from kopt.actors.supervisor.child import Child, ChildFailed
-from kopt.actors.supervisor.inputs import JudgedSet, checksum, perturbed, renumber
+from kopt.actors.supervisor.first_call import first_call
+from kopt.actors.supervisor.inputs import JudgedSet, checksum, renumber
 from kopt.actors.supervisor.loading import Loaded
 from kopt.actors.supervisor.outputs import check_notes, compare, poisoned
-from kopt.actors.supervisor.reference import bind, load_state
+from kopt.actors.supervisor.reference import load_state
 from kopt.actors.supervisor.session import Session
 from kopt.actors.supervisor.settings import Bench
-from kopt.actors.supervisor.stopwatch import LastCall
 from kopt.actors.supervisor.trail import Trail
 from kopt.verdict import Cheated, Crashed, Incorrect, NumericError, TimedOut, Verdict
 
@@ -28,14 +28,21 @@ def run_verdict(failure: ChildFailed, *, stage: str) -> Verdict:
     return Crashed(stage=stage, log=failure.log)
 
 
-def correctness_gate(bench: Bench, session: Session, loaded: Loaded, *, trail: Trail) -> None:
+def correctness_gate(
+    bench: Bench, session: Session, loaded: Loaded, *, trail: Trail
+) -> list[float]:
     """Gate 2: the candidate computes the reference's function on every hidden input set.
+
+    Returns:
+        Microseconds of `first_call` on each.
 
     Raises:
         Judged: it does not.
     """
     limit_s = bench.config.timeouts.correctness_s
     child = loaded.child
+    firsts_us: list[float] = []
+    kept = {*session.timed(), *session.two_sets()}
     try:
         weights: int | None = None
         for number, judged in enumerate(session.sets):
@@ -47,47 +54,33 @@ def correctness_gate(bench: Bench, session: Session, loaded: Loaded, *, trail: T
                     sources=loaded.sources,
                 )
                 weights = judged.state
-            bind(child, judged, number=number, timeout_s=limit_s)
-            _judge_set(bench, child, judged, number=number, trail=trail)
+            with session.filled(number) as filled:
+                firsts_us.append(judge_set(bench, child, filled, number=number, trail=trail))
+            if number not in kept:
+                child.ask("unbind", timeout_s=limit_s, numbers=[number])
         _judge_two_alive(bench, session, child, trail=trail)
     except ChildFailed as failure:
         raise trail.fail("runs", run_verdict(failure, stage="correctness")) from None
+    return firsts_us
 
 
-def check_timed_output(
-    bench: Bench, session: Session, child: Child, *, last: LastCall, trail: Trail
-) -> None:
-    """Compare the output of the last timed call, and look whether timed inputs are as drawn.
-
-    The call's input was fresh; the reference is run on it only now.
+def judge_set(bench: Bench, child: Child, judged: JudgedSet, *, number: int, trail: Trail) -> float:
+    """Run the candidate once on an input set and judge it; return `first_call`'s microseconds.
 
     Raises:
-        Judged: they are not.
-        ProblemError: the reference fails on it.
-        ChildFailed: the child is gone.
+        Judged: it is wrong.
+        ChildFailed: its child is gone, or it raises or hangs.
     """
     limit_s = bench.config.timeouts.correctness_s
-    judged = perturbed(session.sets[last.number], last.perturbation, seed=last.seed)
-    session.run_reference(judged)
     buffers = poisoned(judged.outputs)
     into = child.share(buffers)
-    answer = child.ask("export_last", timeout_s=limit_s, number=last.number, into=into)
-    compare(bench, judged, answer, 0, buffers, name="timed_output", trail=trail)
-    judged.close()
-    for each in session.timed():
-        _check_inputs(child, session.sets[each], number=each, limit_s=limit_s, trail=trail)
-
-
-def _judge_set(bench: Bench, child: Child, judged: JudgedSet, *, number: int, trail: Trail) -> None:
-    limit_s = bench.config.timeouts.correctness_s
-    buffers = poisoned(judged.outputs)
-    into = child.share(buffers)
-    answer = child.ask("call", timeout_s=limit_s, sets=[number], seeds=[judged.seed], into=[into])
+    answer, first_us = first_call(child, judged, number=number, into=into, limit_s=limit_s)
     child.ask("unmap", timeout_s=limit_s, numbers=into)
     check_notes(answer, 0, judged, trail=trail)
     compare(bench, judged, answer, 0, buffers, name=f"values:{judged.name}", trail=trail)
-    _check_inputs(child, judged, number=number, limit_s=limit_s, trail=trail)
+    check_inputs(child, judged, number=number, limit_s=limit_s, trail=trail)
     trail.passed(f"values:{judged.name}", _figures(trail.errors[-1]))
+    return first_us
 
 
 def _judge_two_alive(bench: Bench, session: Session, child: Child, *, trail: Trail) -> None:
@@ -116,7 +109,7 @@ def _judge_two_alive(bench: Bench, session: Session, child: Child, *, trail: Tra
     trail.passed("two_outputs", "outputs of three calls, all alive, agree")
 
 
-def _check_inputs(
+def check_inputs(
     child: Child, judged: JudgedSet, *, number: int, limit_s: float, trail: Trail
 ) -> None:
     """Whether the candidate left the inputs that it was given as they were.

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from kopt.actors.child.memory import SharedTensor
 from kopt.actors.child.perturb import Perturbation, apply
 from kopt.actors.child.plain import Tree, decode
+from kopt.actors.verify.families import FamilyName, FamilyPlan, make_family
 
 
 @dataclass(slots=True, kw_only=True)
@@ -20,6 +21,8 @@ class JudgedSet:
 
     name: str
     """Family and trial: `heavy_tail#1`."""
+    case: int = 0
+    """0 for what `get_inputs()` gives, and is timed; else which one of `get_input_cases()`."""
     state: int
     """Which weights it is judged with: 0 as constructed, 1 randomised."""
     seed: int
@@ -33,10 +36,19 @@ class JudgedSet:
     """Whether the reference's own outputs share memory with its inputs."""
     devices: tuple[str, ...] = ()
     """Kinds of device that the reference's outputs are on."""
+    recipe: Recipe | None = None
+    """How its content is made again; None where it is held for good."""
+    is_held: bool = True
+    """Whether inputs and outputs are in memory."""
     outputs: object = None
     """The reference's, at the problem's own precision; private memory."""
     outputs64: object = None
     """The reference's in float64; private memory."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it holds what `get_inputs()` gives, which is what is timed."""
+        return self.case == 0 and self.name.startswith("own")
 
     def arguments(self) -> list[Any]:
         """Return the arguments, tensors mapped."""
@@ -50,6 +62,35 @@ class JudgedSet:
             tensor.close()
         self.tensors = []
         self.outputs = self.outputs64 = None
+        self.is_held = False
+
+
+class Recipe(NamedTuple):
+    """What the content of an input set is drawn from."""
+
+    base: JudgedSet
+    """The problem's own draw."""
+    plan: FamilyPlan
+    family: FamilyName
+    seed: int
+
+
+def draw_content(judged: JudgedSet, recipe: Recipe) -> None:
+    """Fill an input set in; equal recipes give equal content.
+
+    Raises:
+        MemoryError: it does not fit.
+    """
+    judged.tensors = [SharedTensor(each.spec) for each in recipe.base.tensors]
+    make_family(
+        recipe.base.arguments(),
+        plan=recipe.plan,
+        name=recipe.family,
+        seed=recipe.seed,
+        into=judged.arguments(),
+    )
+    judged.checksum = checksum([each.seal().tensor for each in judged.tensors])
+    judged.is_held = True
 
 
 def checksum(tensors: Sequence[torch.Tensor]) -> int:
@@ -92,7 +133,14 @@ def perturbed(judged: JudgedSet, change: Perturbation | None, *, seed: int) -> J
     )
 
 
-def renumber(tree: Tree, numbers: Sequence[int]) -> Tree:
+def tensor_numbers(tree: Tree) -> list[int]:
+    """Return the numbers of a JSON tree's tensors, in its order."""
+    numbers: list[int] = []
+    decode(tree, numbers.append)
+    return numbers
+
+
+def renumber(tree: Tree, numbers: Sequence[int] | Mapping[int, int]) -> Tree:
     """Return a JSON tree with each tensor's position replaced by its number in a child."""
     if isinstance(tree, dict):
         if set(tree) == {"tensor"}:

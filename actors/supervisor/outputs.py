@@ -6,11 +6,13 @@ poisoned before.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 
-from kopt.actors.child.memory import SharedTensor, spec_of
+from kopt.actors.child.memory import SharedTensor, TensorSpec, spec_of
 from kopt.actors.child.plain import NotPlain, decode
 from kopt.actors.supervisor.child import ChildFailed, specs_of
 from kopt.actors.supervisor.inputs import JudgedSet
@@ -22,6 +24,33 @@ from kopt.verdict import Cheated, Incorrect
 
 INTEGER_POISON = 7
 """Poison of integer outputs, which have no NaN: no value that a reference is likely to give."""
+
+
+class Buffer(Protocol):
+    """One output tensor of a candidate: in memory that the child maps, or taken from there."""
+
+    spec: TensorSpec
+    tensor: torch.Tensor
+
+
+@dataclass(slots=True)
+class Taken:
+    """An output tensor in private memory: what a child still writes changes nothing."""
+
+    spec: TensorSpec
+    tensor: torch.Tensor
+
+
+def take(buffers: Sequence[SharedTensor]) -> list[Taken]:
+    """Return private copies of what a child has written so far."""
+    return [Taken(each.spec, each.tensor.clone()) for each in buffers]
+
+
+def output_bytes(outputs: object) -> int:
+    """Return the bytes of one call's output tensors."""
+    return sum(
+        spec_of(leaf).num_bytes for _, leaf in flatten(outputs) if isinstance(leaf, torch.Tensor)
+    )
 
 
 def check_notes(answer: dict[str, Any], position: int, judged: JudgedSet, *, trail: Trail) -> None:
@@ -53,7 +82,7 @@ def compare(
     judged: JudgedSet,
     answer: dict[str, Any],
     position: int,
-    buffers: list[SharedTensor],
+    buffers: Sequence[Buffer],
     *,
     name: str,
     trail: Trail,
@@ -64,10 +93,7 @@ def compare(
         Judged: form or values differ.
         ChildFailed: the answer is no answer.
     """
-    outputs = _form(answer, position, buffers)
-    failure = structure_failure(outputs, reference=judged.outputs)
-    if failure is not None:
-        raise trail.fail("structure", Incorrect(check="structure", detail=failure))
+    outputs = check_form(judged.outputs, answer, position, buffers, trail=trail)
     comparison = compare_outputs(
         outputs,
         reference=judged.outputs,
@@ -82,7 +108,28 @@ def compare(
         )
 
 
-def _form(answer: dict[str, Any], position: int, buffers: list[SharedTensor]) -> object:
+def check_form(
+    reference: object,
+    answer: dict[str, Any],
+    position: int,
+    buffers: Sequence[Buffer],
+    *,
+    trail: Trail,
+) -> object:
+    """Return one call's outputs, whose form is that of the reference's.
+
+    Raises:
+        Judged: the form is another.
+        ChildFailed: the answer is no answer.
+    """
+    outputs = _form(answer, position, buffers)
+    failure = structure_failure(outputs, reference=reference)
+    if failure is not None:
+        raise trail.fail("structure", Incorrect(check="structure", detail=failure))
+    return outputs
+
+
+def _form(answer: dict[str, Any], position: int, buffers: Sequence[Buffer]) -> object:
     """Return the outputs as the child says they are formed, with the values of our buffers.
 
     A tensor whose shape or dtype differs from the reference's is not in any buffer: an empty one

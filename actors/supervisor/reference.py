@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from kopt.actors.child.memory import SharedTensor, spec_from_json
+from kopt.actors.child.plain import Tree
 from kopt.actors.supervisor.child import Child, ChildFailed
-from kopt.actors.supervisor.inputs import JudgedSet, private, renumber
+from kopt.actors.supervisor.inputs import JudgedSet, private, renumber, tensor_numbers
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.verify.compare import flatten
 from kopt.actors.verify.weights import StateEntry, randomise_parameters
@@ -18,6 +19,14 @@ from kopt.problem import Problem
 from kopt.verdict import last_line
 
 State = dict[str, SharedTensor]
+
+
+class Drawn(NamedTuple):
+    """Arguments of one call of forward."""
+
+    tree: Tree
+    """As JSON, tensors by position in `tensors`."""
+    tensors: list[SharedTensor]
 
 
 class Reference:
@@ -55,7 +64,7 @@ class Reference:
 
         Args:
             state: the weights to load.
-            sets: input sets to bind, under their positions.
+            sets: input sets; those that are timed are bound, under their positions.
 
         Raises:
             ProblemError: it does not come up again.
@@ -65,7 +74,8 @@ class Reference:
             self.child, _ = self._load()
             load_state(self.child, state, timeout_s=self.limit_s)
             for number, judged in enumerate(sets):
-                bind(self.child, judged, number=number, timeout_s=self.limit_s)
+                if judged.is_own:
+                    bind(self.child, judged, number=number, timeout_s=self.limit_s)
         except ChildFailed as error:
             raise self.fault(error) from None
 
@@ -126,17 +136,34 @@ class Reference:
         except ChildFailed as error:
             raise self.fault(error) from None
 
-    def draw(self, *, seed: int) -> tuple[Any, list[SharedTensor]]:
-        """Return what get_inputs() gives under a seed: (JSON tree, tensors).
+    def draw(self, *, seed: int) -> Drawn:
+        """Return what get_inputs() gives under a seed.
+
+        Raises:
+            ProblemError: as `draw_all`.
+        """
+        first, *cases = self.draw_all(seed=seed)
+        for each in (tensor for case in cases for tensor in case.tensors):
+            each.close()
+        return first
+
+    def draw_all(self, *, seed: int) -> list[Drawn]:
+        """Return what get_inputs() gives under a seed, and then each of get_input_cases().
 
         Raises:
             ProblemError: it raises, returns something else, or does not fit.
         """
         try:
             answer = self.child.ask("make_inputs", timeout_s=self.limit_s, seed=seed)
-            return answer["tree"], self.child.fetch(answer, timeout_s=self.limit_s)
+            tensors = self.child.fetch(answer, timeout_s=self.limit_s)
         except (ChildFailed, MemoryError) as error:
             raise self.fault(error) from None
+        drawn = []
+        for tree in answer["trees"]:
+            numbers = tensor_numbers(tree)
+            position = {number: at for at, number in enumerate(numbers)}
+            drawn.append(Drawn(renumber(tree, position), [tensors[each] for each in numbers]))
+        return drawn
 
     def run(self, judged: JudgedSet, *, number: int) -> None:
         """Bind an input set and fill in what the reference gives on it, in both precisions.

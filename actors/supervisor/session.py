@@ -6,20 +6,25 @@ the baselines. Kept while candidates of the problem come, and let go with its la
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
 
+from kopt.actors.child.memory import SharedTensor
 from kopt.actors.supervisor.baselines import Baselines
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.actors.supervisor.draws import draw_sets
-from kopt.actors.supervisor.inputs import JudgedSet
+from kopt.actors.supervisor.inputs import JudgedSet, draw_content
+from kopt.actors.supervisor.light import problem_light
 from kopt.actors.supervisor.reference import Reference, State
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.verify.compare import constant_output, flatten
 from kopt.evaluation import Check
 from kopt.identity import derived_seed
 from kopt.problem import Problem
+from kopt.speed_of_light import Light
 
 
 @dataclass(slots=True)
@@ -32,6 +37,10 @@ class Session:
     sets: list[JudgedSet]
     """In the order judged; the first has the weights as constructed."""
     baselines: Baselines
+    light: Light = field(default_factory=Light)
+    """Speed of light on this device."""
+    bases: list[SharedTensor] = field(default_factory=list)
+    """What input sets that are not held are drawn from."""
     checks: list[Check] = field(default_factory=list)
     """What was assumed or left out, for every verdict."""
     degenerate: bool = False
@@ -42,7 +51,7 @@ class Session:
         own = [
             number
             for number, judged in enumerate(self.sets)
-            if judged.name.startswith("own") and judged.state == last
+            if judged.is_own and judged.state == last
         ]
         return own or [0]
 
@@ -52,9 +61,33 @@ class Session:
         others = [
             number
             for number, judged in enumerate(self.sets)
-            if judged.state == self.sets[first].state and number != first
+            if judged.state == self.sets[first].state and number != first and judged.is_held
         ]
         return first, others[-1] if others else first
+
+    @contextmanager
+    def filled(self, number: int) -> Iterator[JudgedSet]:
+        """Give an input set with its content and the reference's outputs, made again if need be.
+
+        Raises:
+            ProblemError: the reference fails on it now.
+        """
+        judged = self.sets[number]
+        if judged.recipe is None:
+            yield judged
+            return
+        try:
+            draw_content(judged, judged.recipe)
+            if judged.state != len(self.states) - 1:
+                self.reference.load(self.states[judged.state])
+            self.run_reference(judged)
+            if judged.state != len(self.states) - 1:
+                self.reference.load(self.states[-1])
+            yield judged
+        except MemoryError as error:
+            raise self.reference.fault(error) from None
+        finally:
+            judged.close()
 
     def run_reference(self, judged: JudgedSet) -> None:
         """Fill in what the reference gives on one more input set.
@@ -75,6 +108,8 @@ class Session:
         self.reference.end()
         for judged in self.sets:
             judged.close()
+        for tensor in self.bases:
+            tensor.close()
         for state in self.states:
             for tensor in state.values():
                 tensor.close()
@@ -93,11 +128,21 @@ def open_session(bench: Bench, problem: Problem) -> Session:
         states = reference.states(seed=derived_seed(secret, "weights"))
         drawn = draw_sets(bench, reference, states, secret=secret)
         states, sets, checks = drawn.states, drawn.sets, drawn.checks
-        degenerate = _is_degenerate(sets) or bool(problem.degenerate)
         session = Session(
-            problem, reference, states, sets, Baselines(bench, problem), checks, degenerate
+            problem,
+            reference,
+            states,
+            sets,
+            Baselines(bench, problem),
+            bases=drawn.bases,
+            checks=checks,
+            degenerate=_is_degenerate(sets) or bool(problem.degenerate),
         )
         try:
+            first = session.timed()[0]
+            session.light = problem_light(
+                reference, sets[first], number=first, seed=derived_seed(secret, "light") % (1 << 31)
+            )
             session.baselines.begin(session.reference, session.states[-1], sets, session.timed())
         except BaseException:
             session.baselines.close()
@@ -113,7 +158,7 @@ def _is_degenerate(sets: list[JudgedSet]) -> bool:
     first = [
         leaf
         for judged in sets
-        if judged.state == last
+        if judged.state == last and judged.case == 0 and judged.is_held
         for _, leaf in flatten(judged.outputs64)[:1]
         if isinstance(leaf, torch.Tensor)
     ]

@@ -14,8 +14,9 @@ from kopt.actors.supervisor.zygote import Zygote
 from kopt.ladder import LADDERS
 from kopt.problem import Problem
 
-CPU_MEMORY_SHARE = 0.5
-"""Of the memory available when the supervisor starts, for one child."""
+MEMORY_SHARE: dict[DeviceName, float] = {"cpu": 0.5, "cuda": 0.75}
+"""Of the host memory available when the supervisor starts, for one child. On CUDA more is counted
+than is used: the driver's and torch's own buffers are memory that could be written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +28,18 @@ class Bench:
     config: EvaluateConfig
     cache_dir: Path
     num_threads: int
-    memory_bytes: int | None
+    memory_bytes: int
+    """Host memory of one child."""
 
-    def child(self, problem: Problem, *, build_dir: Path | None = None) -> Child:
+    def child(
+        self, problem: Problem, *, build_dir: Path | None = None, keeps_builds: bool = False
+    ) -> Child:
         """Fork a child for a problem and open its device.
+
+        Args:
+            problem: for its dtype.
+            build_dir: the candidate's folder of builds; None for the reference.
+            keeps_builds: what the child adds to that folder stays.
 
         Raises:
             ChildFailed: the device cannot be opened.
@@ -42,6 +51,7 @@ class Bench:
             cache_dir=self.cache_dir,
             memory_bytes=self.memory_bytes,
             build_dir=build_dir,
+            keeps_builds=keeps_builds,
         )
         try:
             child.open()
@@ -62,10 +72,8 @@ class Bench:
         }
 
 
-def memory_limit(config: EvaluateConfig, *, device: DeviceName) -> int | None:
-    """Return the bytes a child may map; None on CUDA, whose contexts map far more than memory."""
-    if device == "cuda":
-        return None
+def memory_limit(config: EvaluateConfig, *, device: DeviceName) -> int:
+    """Return the bytes of host memory that a child may use."""
     if config.memory_gib is not None:
         return int(config.memory_gib * (1 << 30))
-    return int(CPU_MEMORY_SHARE * available_bytes())
+    return int(MEMORY_SHARE[device] * available_bytes())

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from kopt.actors.child.sandbox import conceal
+from kopt.actors.child.sandbox.privileges import conceal
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName, describe
 from kopt.actors.supervisor.environment import child_environment
@@ -110,11 +110,16 @@ class Supervisor:
                 )
                 sandbox = loaded.child.sandbox
                 clock.lap("forked")
-                correctness_gate(self._bench, session, loaded, trail=trail)
+                firsts_us = correctness_gate(self._bench, session, loaded, trail=trail)
             clock.lap("verified")
             seed = derived_seed(self._bench.config.secret, candidate.candidate_id, "order")
             timing = performance_gate(
-                self._bench, session, loaded, trail=trail, rng=random.Random(seed)
+                self._bench,
+                session,
+                loaded,
+                firsts_us=firsts_us,
+                trail=trail,
+                rng=random.Random(seed),
             )
             verdict = Correct(timing=timing, error=worst(trail.errors))
         except Judged as judged:

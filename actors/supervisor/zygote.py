@@ -8,10 +8,13 @@ import socket
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from kopt.actors.child.channel import Channel, ChannelClosed
+from kopt.actors.child.sandbox.confine import Confinement
+from kopt.actors.child.sandbox.levels import joined, wanted_levels
+from kopt.actors.supervisor.scratch import ScratchRoot
+from kopt.environment import sandbox_levels
 from kopt.errors import WorkerLost
 
 START_S = 120.0
@@ -44,9 +47,14 @@ class Zygote:
             environment: of the process: what OpenMP and CUDA read when they are loaded. A child's
                 own environment comes with each fork.
             compiles: load torch's compiler too, for children that compile the reference.
+
+        Raises:
+            ConfigError: KOPT_SANDBOX names a level that there is not.
         """
         self._environment = environment
-        self._flags = ["compile"] if compiles else []
+        self._flags = [joined(wanted_levels(sandbox_levels())), *(["compile"] if compiles else [])]
+        self.scratch = ScratchRoot()
+        """Where its children's scratch folders are."""
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self.generation = 0
@@ -57,8 +65,7 @@ class Zygote:
         self,
         *,
         environment: dict[str, str],
-        scratch: Path,
-        memory_bytes: int | None,
+        confinement: Confinement,
         settings: dict[str, Any],
     ) -> Forked:
         """Fork a child.
@@ -71,8 +78,7 @@ class Zygote:
         order = {
             "op": "spawn",
             "environment": environment,
-            "scratch": str(scratch),
-            "memory_bytes": memory_bytes,
+            "confinement": confinement.to_json(),
             "settings": settings,
         }
         try:
@@ -103,11 +109,15 @@ class Zygote:
     def ensure(self) -> None:
         """Start it again if it died since it was last asked; `generation` tells."""
         if self._process is None or self._process.poll() is not None:
-            self.close()
+            self._stop()
             self._restart()
 
     def close(self) -> None:
         """End the zygote, once it has ended its children with everything they started."""
+        self._stop()
+        self.scratch.close()
+
+    def _stop(self) -> None:
         if self._channel is not None:
             self._channel.close()
         if self._process is not None:
@@ -155,7 +165,7 @@ class Zygote:
                 answer, _ = self._channel.receive(timeout_s=ORDER_S)
             except (ChannelClosed, TimeoutError) as error:
                 why = self._last_words() or str(error) or "no answer"
-                self.close()
+                self._stop()
                 self._restart()
                 if attempt == 2 or order["op"] != "spawn":
                     raise WorkerLost("zygote", why) from error

@@ -20,7 +20,14 @@ from kopt.actors.verify.trees import flatten
 from kopt.identity import derived_seed
 
 FamilyName = Literal[
-    "own", "signed_normal", "shifted_scaled", "heavy_tail", "ties", "unit_interval"
+    "own",
+    "signed_normal",
+    "shifted_scaled",
+    "far_offset",
+    "small_signed",
+    "heavy_tail",
+    "ties",
+    "unit_interval",
 ]
 FAMILIES: tuple[FamilyName, ...] = get_args(FamilyName)
 
@@ -66,7 +73,7 @@ def plan_families(base: Sequence[object]) -> FamilyPlan:
     ]
     names: list[FamilyName] = ["own"]
     if any(trait.kind not in ("kept", "permute") for trait in traits):
-        names += ["signed_normal", "shifted_scaled", "heavy_tail", "ties"]
+        names += [name for name in FAMILIES if name not in ("own", "unit_interval")]
         if any(trait.kind == "one_sided" for trait in traits):
             names.append("unit_interval")
     elif leaves:
@@ -208,7 +215,7 @@ def _fill(
 ) -> None:
     """Draw a family's values in place.
 
-    `signed_normal` and `shifted_scaled` take either sign; the others keep a sign that was seen.
+    `heavy_tail`, `ties` and `unit_interval` keep a sign that was seen; the others take either.
     """
     # float16 ends at 65504: a product of two inputs of 10 over a thousand terms is beyond it.
     narrow = target.dtype is torch.float16
@@ -219,6 +226,12 @@ def _fill(
         scale = unit * (rng.uniform(1.0, 2.0) if narrow else rng.uniform(2.0, 10.0))
         offset = rng.choice((-1.0, 1.0)) * rng.uniform(0.25, 1.0) * scale
         target.normal_(offset, scale, generator=generator)
+    elif name == "far_offset":
+        offset = unit * (rng.uniform(4.0, 8.0) if narrow else rng.uniform(50.0, 100.0))
+        target.normal_(rng.choice((-1.0, 1.0)) * offset, unit, generator=generator)
+    elif name == "small_signed":
+        bound = unit * rng.uniform(0.5, 1.0)
+        target.uniform_(-bound, bound, generator=generator)
     elif name == "heavy_tail":
         target.normal_(0.0, unit, generator=generator)
         size = unit * 10.0 ** (rng.uniform(1.0, 1.7) if narrow else rng.uniform(1.5, 3.0))

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from kopt.cli.arguments import command_parser, parse
+from kopt.cli.doctor_sandbox import sandbox_probes
 from kopt.cli.exit_codes import DONE, FAILED
 from kopt.cli.output import write_json
 from kopt.cli.probe import Probe
@@ -28,6 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     probes = [
         *software_probes(),
         *host_probes(out=Path(options.out), cache=cache_dir()),
+        *sandbox_probes(),
         *_problem_sets(),
     ]
     if options.json:

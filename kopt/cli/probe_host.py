@@ -1,17 +1,13 @@
-"""Probes of the machine: cores, memory, room on disks, GPUs, the profiler, what the sandbox can."""
+"""Probes of the machine: cores, memory, room on disks, GPUs, the profiler."""
 
 from __future__ import annotations
 
-import ctypes
 import os
-import platform
 import shutil
-import subprocess
-import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from kopt.cli.probe import PROBE_TIMEOUT_S, Probe, command_output, first_line, gib
+from kopt.cli.probe import Probe, command_output, first_line, gib
 from kopt.data.manifest import cpu_model
 
 MIN_CORES = 2
@@ -19,15 +15,6 @@ MIN_MEMORY_BYTES = 4 * 2**30
 MIN_SHM_BYTES = 512 * 2**20
 """Ray's object store of a local cluster (200 MB) beside the tensors of one problem."""
 MIN_DISK_BYTES = 2 * 2**30
-
-SYS_LANDLOCK_CREATE_RULESET = 444
-LANDLOCK_CREATE_RULESET_VERSION = 1
-
-CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
-UNSHARE = (
-    "import ctypes, os, sys; libc = ctypes.CDLL(None, use_errno=True); "
-    "flags = int(sys.argv[1]); sys.exit(ctypes.get_errno() if libc.unshare(flags) else 0)"
-)
 
 
 def host_probes(*, out: Path, cache: Path) -> list[Probe]:
@@ -45,8 +32,6 @@ def host_probes(*, out: Path, cache: Path) -> list[Probe]:
         _disk("disk for the cache", cache),
         _gpu(),
         _profiler(),
-        _network_namespace(),
-        _landlock(),
     ]
 
 
@@ -163,45 +148,3 @@ def _counters_restricted() -> bool:
     except OSError:
         return False
     return "RmProfilingAdminOnly: 1" in words and os.geteuid() != 0
-
-
-def _network_namespace() -> Probe:
-    """Try, in a process of its own, to take the network away from it."""
-    flags = CLONE_NEWNET if os.geteuid() == 0 else CLONE_NEWUSER | CLONE_NEWNET
-    try:
-        answer = subprocess.run(
-            [sys.executable, "-c", UNSHARE, str(flags)], timeout=PROBE_TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return _no_namespace("it cannot be tried")
-    if answer.returncode != 0:
-        return _no_namespace(os.strerror(answer.returncode) if answer.returncode > 0 else "killed")
-    return Probe(
-        name="sandbox: network", ok=True, found="a process can be cut off from the network"
-    )
-
-
-def _no_namespace(why: str) -> Probe:
-    return Probe(
-        name="sandbox: network",
-        ok=False,
-        found=f"no network namespace ({why}): candidates can reach the network",
-        fix="allow unprivileged user namespaces, or run the container with CAP_SYS_ADMIN",
-    )
-
-
-def _landlock() -> Probe:
-    """Ask the kernel which version of Landlock it has; asking changes nothing."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    abi = libc.syscall(
-        SYS_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), LANDLOCK_CREATE_RULESET_VERSION
-    )
-    if abi < 1:
-        why = os.strerror(ctypes.get_errno())
-        return Probe(
-            name="sandbox: files",
-            ok=False,
-            found=f"no Landlock ({why}) in kernel {platform.release()}",
-            fix="use a kernel >= 5.13 with landlock among its LSMs",
-        )
-    return Probe(name="sandbox: files", ok=True, found=f"the kernel has Landlock, version {abi}")

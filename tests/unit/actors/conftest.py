@@ -109,8 +109,11 @@ class Judge:
         return Footprint(
             descriptors=len(os.listdir("/proc/self/fd")),
             processes=len(descendants(os.getpid())),
-            scratch=len(list(Path(tempfile.gettempdir()).glob("kopt-*"))),
+            scratch=len(list(Path(tempfile.gettempdir()).glob("kopt-*/*"))),
         )
+
+    def descendants(self) -> set[int]:
+        return descendants(os.getpid())
 
     def close(self) -> None:
         self.worker.close()
@@ -178,13 +181,21 @@ def candidate():
     """Returns a function: the reference as a candidate, with forward's body in place of its own.
 
     `body` is what forward does; `before` stands ahead of the class; `hidden` keeps the text from
-    gate 1, so that the gates behind it are tested too.
+    gate 1, so that the gates behind it are tested too; `model` is the reference.
     """
 
-    def make(body: str = "return right(self, x)", *, before: str = "", hidden: bool = False) -> str:
-        text = textwrap.dedent(MODEL).replace("class Model(", "class ModelNew(")
+    def make(
+        body: str = "return right(self, x)",
+        *,
+        before: str = "",
+        hidden: bool = False,
+        model: str = MODEL,
+    ) -> str:
+        text = textwrap.dedent(model).replace("class Model(", "class ModelNew(")
         text = text.replace("def forward(self, x)", "def right(self, x)")
-        text = text.replace("    def mixing", "    def forward(self, x):\n{body}\n\n    def mixing")
+        text = text.replace(
+            "    def __init__", "    def forward(self, x):\n{body}\n\n    def __init__"
+        )
         text = text.replace("{body}", textwrap.indent(textwrap.dedent(body).strip(), " " * 8))
         text = (
             textwrap.dedent(before).strip() + "\n" + text.replace("def get_inputs", "def _unused")

@@ -10,7 +10,9 @@ import pytest
 
 from kopt.actors.config import TimingConfig
 from kopt.actors.supervisor.child import ChildFailed
-from kopt.actors.supervisor.stopwatch import MAX_CALLS, Block, Stopwatch
+from kopt.actors.supervisor.made import Made
+from kopt.actors.supervisor.stopwatch import KEPT_BYTES, MAX_CALLS, Stopwatch
+from kopt.overhead import Block, Overhead
 
 CALL_US = 200.0
 
@@ -20,23 +22,26 @@ class ScriptedChild:
 
     def __init__(self, say, *, call_us: float = CALL_US, device: str = "cpu") -> None:
         self.say, self.call_us, self.device = say, call_us, device
-        self.orders: list[list[int]] = []
+        self.counts: list[int] = []
         self.seeds: list[int] = []
 
-    def ask(self, operation: str, *, timeout_s: float, order, seed, flush) -> dict[str, Any]:
+    def ask(
+        self, operation: str, *, timeout_s: float, numbers, count, seed, flush, copies
+    ) -> dict[str, Any]:
         assert operation == "time"
         assert timeout_s == 5.0
         assert flush is (self.device == "cuda")
-        self.orders.append(order)
+        assert numbers == [0, 3]
+        assert copies is False
+        self.counts.append(count)
         self.seeds.append(seed)
         began_ns = time.perf_counter_ns()
-        while (time.perf_counter_ns() - began_ns) / 1e3 < len(order) * self.call_us:
+        while (time.perf_counter_ns() - began_ns) / 1e3 < count * self.call_us:
             pass
         took_us = (time.perf_counter_ns() - began_ns) / 1e3
-        each_us = took_us / len(order)
-        said = self.say(each_us, took_us)
+        said = {"commitment": "c" * 64, **self.say(took_us / count, took_us)}
         if self.device == "cuda" and said.get("calls_us") is not None:
-            return said | {"calls_us": said["calls_us"] * len(order)}
+            return said | {"calls_us": said["calls_us"] * count}
         return said
 
 
@@ -44,10 +49,11 @@ def honest(each_us: float, took_us: float) -> dict[str, Any]:
     return {"calls_us": [each_us * 0.98], "total_us": took_us}
 
 
-def watch_of(child: ScriptedChild, *, sets=None, secret: int = 4) -> Stopwatch:
+def watch_of(child: ScriptedChild, *, output_bytes: int = 64, secret: int = 4) -> Stopwatch:
     return Stopwatch(
         child,  # type: ignore[arg-type]
-        sets=sets or {0: [64], 3: [64, 1]},
+        sets={0: [64], 3: [64, 1]},
+        output_bytes=output_bytes,
         device=child.device,  # type: ignore[arg-type]
         timing=TimingConfig(block_ms=2.0),
         limit_s=5.0,
@@ -59,9 +65,9 @@ def test_an_honest_clock_is_believed_and_its_blocks_fill_the_time() -> None:
     child = ScriptedChild(honest)
     watch = watch_of(child)
     watch.warm_up()
-    assert watch.clocks_disagree(reference_gap_us=4.0) is None
-    assert watch.block().call_us == pytest.approx(CALL_US, rel=0.5)
-    assert 2 <= len(child.orders[-1]) <= 20  # 2 ms of 200 us calls
+    assert watch.clocks_disagree() is None
+    assert watch.block().call_us >= 0.98 * CALL_US
+    assert 2 <= child.counts[-1] <= 20  # 2 ms of 200 us calls
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.8])
@@ -71,63 +77,89 @@ def test_a_clock_that_runs_slow_is_not_believed(share) -> None:
 
     watch = watch_of(ScriptedChild(slow))
     watch.warm_up()
-    said = watch.clocks_disagree(reference_gap_us=4.0)
+    said = watch.clocks_disagree()
     assert said is not None
     assert said.startswith("the candidate's clock says")
 
 
-def test_time_that_passes_between_the_calls_is_not_believed() -> None:
+def test_time_that_passes_between_the_calls_is_for_the_blocks_to_show() -> None:
     def hiding(each_us, took_us):
         return {"calls_us": [each_us * 0.3], "total_us": took_us}
 
     watch = watch_of(ScriptedChild(hiding))
     watch.warm_up()
-    said = watch.clocks_disagree(reference_gap_us=4.0)
-    assert said is not None
-    assert "pass between the candidate's calls" in said
+    assert watch.clocks_disagree() is None
+    blocks = [watch.block() for _ in range(4)]
+    assert watch.blocks_disagree(blocks, reference=Overhead(command_us=20.0, gap_us=4.0))
 
 
-def test_a_gap_like_the_references_is_believed() -> None:
+def test_gaps_like_the_baselines_are_believed() -> None:
     def with_gap(each_us, took_us):
         return {"calls_us": [each_us - 60.0], "total_us": took_us}
 
     watch = watch_of(ScriptedChild(with_gap))
-    watch.warm_up()
-    assert watch.clocks_disagree(reference_gap_us=60.0) is None
-    assert watch.clocks_disagree(reference_gap_us=4.0) is not None
+    blocks = [watch.block() for _ in range(4)]
+    assert watch.blocks_disagree(blocks, reference=Overhead(command_us=0.0, gap_us=4.0))
+    assert watch.blocks_disagree(blocks, reference=Overhead(command_us=0.0, gap_us=60.0)) is None
 
 
 def test_a_clock_that_lies_once_is_asked_again() -> None:
     lies = [True]
 
     def once(each_us, took_us):
-        share = 0.5 if lies and len(child.orders) > 8 and lies.pop() else 1.0
+        share = 0.5 if lies and len(child.counts) > 8 and lies.pop() else 1.0
         return {"calls_us": [each_us * share * 0.98], "total_us": took_us * share}
 
     child = ScriptedChild(once)
     watch = watch_of(child)
     watch.warm_up()
-    assert watch.clocks_disagree(reference_gap_us=4.0) is None
+    assert watch.clocks_disagree() is None
+
+
+def of(call_us: float, *, beside_us: float, calls: int = 10) -> Block:
+    wall_us = calls * (call_us + beside_us)
+    return Block(
+        calls=calls,
+        wall_us=wall_us,
+        call_us=call_us,
+        busy_us=calls * call_us,
+        total_us=wall_us,
+    )
 
 
 def test_blocks_that_say_less_than_passed_are_not_believed() -> None:
     watch = watch_of(ScriptedChild(honest))
-    reference = [Block(call_us=200.0, beside_us=10.0)] * 4
+    reference = Overhead(command_us=50.0, gap_us=5.0)  # 10 us beside each of ten calls
     # Allowed beside a call: the reference's 10 us by 1.5, a tenth of 100 us, and 10 us: 35 us.
-    fair = [Block(call_us=100.0, beside_us=34.0)] * 4
-    hiding = [Block(call_us=100.0, beside_us=36.0)] * 4
-    assert watch.blocks_disagree(fair, reference=reference) is None
-    said = watch.blocks_disagree(hiding, reference=reference)
+    assert watch.blocks_disagree([of(100.0, beside_us=34.0)] * 4, reference=reference) is None
+    said = watch.blocks_disagree([of(100.0, beside_us=36.0)] * 4, reference=reference)
     assert said == (
         "36 us pass beside each of the candidate's timed calls, 10 us beside the baseline's"
     )
 
 
+def test_a_long_block_may_not_hide_in_what_a_short_one_costs() -> None:
+    watch = watch_of(ScriptedChild(honest))
+    reference = Overhead(command_us=200.0, gap_us=5.0)
+    assert watch.blocks_disagree([of(10.0, beside_us=60.0, calls=4)], reference=reference) is None
+    assert watch.blocks_disagree([of(10.0, beside_us=60.0, calls=400)], reference=reference)
+
+
 def test_one_disturbed_block_of_five_accuses_nobody() -> None:
     watch = watch_of(ScriptedChild(honest))
-    reference = [Block(call_us=200.0, beside_us=10.0)] * 5
-    blocks = [Block(call_us=100.0, beside_us=12.0)] * 4 + [Block(call_us=100.0, beside_us=5_000.0)]
+    reference = Overhead(command_us=0.0, gap_us=10.0)
+    blocks = [of(100.0, beside_us=12.0)] * 4 + [of(100.0, beside_us=5_000.0)]
     assert watch.blocks_disagree(blocks, reference=reference) is None
+
+
+@pytest.mark.parametrize(("output_bytes", "most"), [(KEPT_BYTES["cpu"] // 3, 3), (1 << 50, 2)])
+def test_a_block_keeps_no_more_outputs_than_fit(output_bytes, most) -> None:
+    child = ScriptedChild(honest, call_us=1.0)
+    watch = watch_of(child, output_bytes=output_bytes)
+    watch.warm_up()
+    watch.clocks()
+    watch.block()
+    assert max(child.counts) == most  # a slope needs two
 
 
 def test_a_clock_that_says_next_to_nothing_does_not_make_endless_blocks() -> None:
@@ -138,7 +170,7 @@ def test_a_clock_that_says_next_to_nothing_does_not_make_endless_blocks() -> Non
     watch = watch_of(child)
     watch.warm_up()
     watch.block()
-    assert max(map(len, child.orders)) < MAX_CALLS / 10
+    assert max(child.counts) < MAX_CALLS / 10
 
 
 GARBAGE = [
@@ -178,14 +210,27 @@ def test_on_a_gpu_each_call_of_a_block_has_a_time() -> None:
         watch_of(missing).block()
 
 
-def test_the_last_call_is_known_without_asking() -> None:
+def test_what_a_call_was_given_is_known_without_asking() -> None:
     child = ScriptedChild(honest)
     watch = watch_of(child)
-    watch.block()
-    order, seed = child.orders[-1], child.seeds[-1]
-    assert watch.last.number == order[-1]
-    assert watch.last.seed == seed + len(order) - 1
-    assert watch.last.perturbation is not None
+    block = watch.block()
+    made = watch.last
+    assert (made.calls, made.seed) == (block.calls, child.seeds[-1])
+    assert made.commitment == "c" * 64
+    digests = [17] * made.calls
+    first = made.given(0, sizes=watch.sizes, digests=digests)
+    assert first.seed == made.seed
+    assert first == made.given(0, sizes=watch.sizes, digests=[99] * made.calls)
+    assert first.number in watch.sizes
+    assert first.perturbation is not None
+
+
+def test_what_a_call_was_given_depends_on_the_output_before() -> None:
+    made = Made(numbers=(0,), seed=3, calls=3, commitment="")
+    sizes = {0: [1 << 20]}
+    given = [made.given(2, sizes=sizes, digests=[5, digest, 7]) for digest in (1, 2)]
+    assert given[0].seed == given[1].seed == 5
+    assert given[0].perturbation != given[1].perturbation
 
 
 def test_order_and_content_come_from_the_secret() -> None:

@@ -7,8 +7,16 @@ import torch
 
 from kopt.actors.verify.families import finite, input_families, make_family, plan_families
 
-FIVE = ("own", "signed_normal", "shifted_scaled", "heavy_tail", "ties")
-SIX = (*FIVE, "unit_interval")
+SIGNED = (
+    "own",
+    "signed_normal",
+    "shifted_scaled",
+    "far_offset",
+    "small_signed",
+    "heavy_tail",
+    "ties",
+)
+ONE_SIDED = (*SIGNED, "unit_interval")
 
 
 @pytest.fixture
@@ -20,9 +28,9 @@ def by_name(base, *, seed=1):
     return {made.name: made.values for made in input_families(base, seed=seed)}
 
 
-def test_a_signed_input_gets_five_families_and_a_one_sided_one_six(draw) -> None:
-    assert plan_families([torch.randn(64, 64, generator=draw)]).names == FIVE
-    assert plan_families([torch.rand(64, 64, generator=draw)]).names == SIX
+def test_a_one_sided_input_gets_one_family_more_than_a_signed_one(draw) -> None:
+    assert plan_families([torch.randn(64, 64, generator=draw)]).names == SIGNED
+    assert plan_families([torch.rand(64, 64, generator=draw)]).names == ONE_SIDED
 
 
 def test_the_families_differ_as_their_names_say(draw) -> None:
@@ -35,6 +43,12 @@ def test_the_families_differ_as_their_names_say(draw) -> None:
     shifted = sets["shifted_scaled"]
     assert float(shifted.std()) >= 1.9
     assert abs(float(shifted.mean())) > 0.2 * float(shifted.std())
+    offset = sets["far_offset"]
+    assert abs(float(offset.mean())) > 49.0
+    assert abs(float(offset.std()) - 1.0) < 0.02
+    small = sets["small_signed"]
+    assert 0.4 < float(small.abs().max()) <= 1.0
+    assert abs(float(small.mean())) < 0.02
     tail = sets["heavy_tail"]
     assert float(tail.abs().max()) > 30.0
     assert float(tail.median()) < 1.0
@@ -46,7 +60,7 @@ def test_the_families_differ_as_their_names_say(draw) -> None:
     assert abs(float(unit.mean()) - 0.5) > 0.1
 
 
-def test_every_second_family_keeps_the_sign_that_was_seen(draw) -> None:
+def test_some_families_keep_the_sign_that_was_seen_and_some_do_not(draw) -> None:
     for base in (
         torch.rand(64, 64, generator=draw) + 0.25,
         -torch.rand(64, 64, generator=draw) - 0.25,
@@ -55,7 +69,7 @@ def test_every_second_family_keeps_the_sign_that_was_seen(draw) -> None:
         for name in ("heavy_tail", "ties", "unit_interval"):
             assert bool((sets[name][0].sign() == base.sign()).all()), name
             assert float(sets[name][0].abs().min()) >= 0.25 - 1e-6, name
-        for name in ("signed_normal",):
+        for name in ("signed_normal", "small_signed"):
             assert bool((sets[name][0] > 0).any())
             assert bool((sets[name][0] < 0).any())
 
@@ -63,7 +77,7 @@ def test_every_second_family_keeps_the_sign_that_was_seen(draw) -> None:
 def test_equal_seeds_give_equal_values_and_others_do_not(draw) -> None:
     base = [torch.randn(32, 8, generator=draw), torch.randint(0, 9, (32,), generator=draw)]
     first, again, other = by_name(base, seed=3), by_name(base, seed=3), by_name(base, seed=4)
-    for name in FIVE:
+    for name in SIGNED:
         assert all(map(torch.equal, first[name], again[name])), name
         assert name == "own" or not torch.equal(first[name][0], other[name][0])
     assert torch.equal(first["own"][0], base[0])
@@ -151,7 +165,7 @@ def test_a_structure_that_a_redraw_would_break_is_kept_and_said(draw, make, word
     base = [make(torch.randn(16, 16, generator=draw)), torch.randn(16, 16, generator=draw)]
     plan = plan_families(base)
     assert words in plan.notes[0]
-    assert plan.names == FIVE
+    assert plan.names == SIGNED
     for kept, redrawn in by_name(base).values():
         assert torch.equal(kept, base[0])
         assert redrawn.shape == (16, 16)

@@ -22,11 +22,12 @@ def _load(source, num_pointers):
     with open("/proc/cpuinfo") as file:  # -march=native: another CPU needs another build
         cpu = next((line for line in file if line.startswith(("flags", "Features"))), "")
     key = hashlib.sha256("\\0".join([source, *_CXX_FLAGS, cpu]).encode()).hexdigest()
-    folder = os.environ.get("KOPT_BUILD_DIR") or os.path.join(
-        tempfile.gettempdir(), f"kopt-build-{os.getuid()}")
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    if os.stat(folder).st_uid != os.getuid():
-        raise RuntimeError(f"{folder} belongs to another user; set KOPT_BUILD_DIR")
+    folder = os.environ.get("KOPT_BUILD_DIR")
+    if not folder:
+        folder = os.path.join(tempfile.gettempdir(), f"kopt-build-{os.getuid()}")
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if os.stat(folder).st_uid != os.getuid():
+            raise RuntimeError(f"{folder} belongs to another user; set KOPT_BUILD_DIR")
     library = os.path.join(folder, key + ".so")
     if not os.path.exists(library):
         with tempfile.TemporaryDirectory(dir=folder) as scratch:

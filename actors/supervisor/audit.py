@@ -1,0 +1,219 @@
+"""Audits: outputs of timed calls, asked for at moments and of calls that nobody can foresee.
+
+A candidate shares its process with the loop that times it, and may replace that loop: run only some
+of the calls, run them later, all at once, or elsewhere. Why that does not pay:
+
+* What a call is given depends on the digest of the output before it (chain.py): calls cannot be
+  made ahead, together, or out of order, and none can be left out without making its output up.
+* The hash that comes with a block's time binds the child to the digests of all its outputs. An
+  output handed over later must have its digest, so that work put off shows as a mismatch.
+* Which block is asked about, and which of its calls, is drawn after the block was made; up to
+  then every block is the same command. A made-up output is found wrong with the chance that its
+  call is looked at, and a share p of made-up calls gains no more than p of the time.
+* A clock that says less than passed is bounded by ours (kopt.overhead).
+* Work remembered from one call to the next is bounded by calls on inputs never seen (unseen.py).
+
+Source: exploits 18-21, 27-30, 33, §E2; DESIGN §5.4.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from kopt.actors.child.chain import commitment
+from kopt.actors.child.digest import digest
+from kopt.actors.supervisor.child import ChildFailed
+from kopt.actors.supervisor.gates import check_inputs
+from kopt.actors.supervisor.inputs import perturbed
+from kopt.actors.supervisor.loading import Loaded
+from kopt.actors.supervisor.made import GivenCall, Made
+from kopt.actors.supervisor.outputs import (
+    Taken,
+    check_form,
+    check_notes,
+    compare,
+    output_bytes,
+    poisoned,
+    take,
+)
+from kopt.actors.supervisor.session import Session
+from kopt.actors.supervisor.settings import Bench
+from kopt.actors.supervisor.stopwatch import Stopwatch
+from kopt.actors.supervisor.trail import Judged, Trail
+from kopt.verdict import Cheated
+
+FIRST_SHARE, LATER_SHARE, FIRST_BLOCKS = 0.25, 0.1, 8
+"""Chance of a block to be audited, of the first few and of the rest: never 0, so that no block is
+known to be left alone."""
+MAX_OUTPUTS = 8
+"""Outputs of one audit whose digests are checked."""
+MAX_COMPARED = 2
+"""Of those, how many are compared with the reference's; one where its inputs and outputs are
+large."""
+MAX_BYTES = 64 << 20
+"""Of the outputs of one audit together; one is always asked for."""
+LARGE_BYTES = 16 << 20
+
+
+class Auditor:
+    """Looks at the outputs of one candidate's timed calls."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        session: Session,
+        loaded: Loaded,
+        watch: Stopwatch,
+        *,
+        trail: Trail,
+        rng: random.Random,
+    ) -> None:
+        """Take what is timed; rng is secret."""
+        self._bench, self._session, self._child = bench, session, loaded.child
+        self._watch, self._trail, self._rng = watch, trail, rng
+        self._blocks = 0
+        self.compared = 0
+        """Outputs that were compared with the reference's."""
+        self.digested = 0
+        """Outputs whose digest was checked."""
+
+    def maybe_audit(self) -> None:
+        """Perhaps audit the last block.
+
+        Raises:
+            Judged: the candidate does not stand it.
+            ProblemError: the reference fails on a timed input.
+            ChildFailed: the candidate's child is gone.
+        """
+        self._blocks += 1
+        share = FIRST_SHARE if self._blocks <= FIRST_BLOCKS else LATER_SHARE
+        if self._rng.random() < share:
+            self.audit()
+
+    def audit(self) -> None:
+        """Ask for the outputs of some calls of the last block, and judge them.
+
+        Raises:
+            Judged, ProblemError, ChildFailed: as `maybe_audit`.
+        """
+        made = self._watch.last
+        form = self._session.sets[made.numbers[0]].outputs
+        calls = self._chosen(made, size=output_bytes(form))
+        buffers = [poisoned(form) for _ in calls]
+        numbers = self._child.share([each for group in buffers for each in group])
+        rest = iter(numbers)
+        into = [[next(rest) for _ in group] for group in buffers]
+        answer = self._child.ask("hand_over", timeout_s=self._limit_s, calls=calls, into=into)
+        taken = [take(each) for each in buffers]  # one look: a child may still write
+        self._child.ask("unmap", timeout_s=self._limit_s, numbers=numbers)
+        digests = _digests(answer, expected=made.calls)
+        if digests is None:
+            raise self._cheated("a timed block has no digest for each of its calls")
+        self._check_digests(made, answer, digests, calls=calls, taken=taken)
+        for position in self._compared(made, digests, calls):
+            given = made.given(calls[position], sizes=self._watch.sizes, digests=digests)
+            self._check_values(given, answer, position, taken[position])
+        for number in made.numbers:
+            check_inputs(
+                self._child,
+                self._session.sets[number],
+                number=number,
+                limit_s=self._limit_s,
+                trail=self._trail,
+            )
+
+    @property
+    def _limit_s(self) -> float:
+        return self._bench.config.timeouts.correctness_s
+
+    def _chosen(self, made: Made, *, size: int) -> list[int]:
+        count = max(1, min(made.calls, MAX_OUTPUTS, MAX_BYTES // max(size, 1)))
+        return self._rng.sample(range(made.calls), count)
+
+    def _compared(self, made: Made, digests: list[int], calls: list[int]) -> list[int]:
+        """Positions of the outputs to compare: the first drawn, and one that is there twice.
+
+        Two calls may well give the same; one that was left out gives what another gave.
+        """
+        judged = self._session.sets[made.numbers[0]]
+        size = sum(each.spec.num_bytes for each in judged.tensors) + output_bytes(judged.outputs)
+        count = 1 if size > LARGE_BYTES else MAX_COMPARED
+        often = Counter(digests)
+        return sorted(range(len(calls)), key=lambda at: -often[digests[calls[at]]])[:count]
+
+    def _check_digests(
+        self,
+        made: Made,
+        answer: dict[str, Any],
+        digests: list[int],
+        *,
+        calls: list[int],
+        taken: list[list[Taken]],
+    ) -> None:
+        """Whether what was handed over is what the block's time came with.
+
+        Raises:
+            Judged: it is not.
+        """
+        if commitment(digests) != made.commitment:
+            raise self._cheated("the digests of a timed block are not those it came with")
+        for position, call in enumerate(calls):
+            given = made.given(call, sizes=self._watch.sizes, digests=digests)
+            judged = self._session.sets[given.number]
+            check_notes(answer, position, judged, trail=self._trail)
+            check_form(judged.outputs, answer, position, taken[position], trail=self._trail)
+            if _digest(answer, position, taken[position]) != digests[call]:
+                raise self._cheated("the output of a timed call is not what it was when it ended")
+            self.digested += 1
+
+    def _check_values(
+        self, given: GivenCall, answer: dict[str, Any], position: int, taken: list[Taken]
+    ) -> None:
+        """Compare an output with what the reference gives on the same fresh input.
+
+        Raises:
+            Judged: it is wrong.
+            ProblemError: the reference fails on it.
+        """
+        judged = perturbed(self._session.sets[given.number], given.perturbation, seed=given.seed)
+        self._session.run_reference(judged)
+        compare(
+            self._bench, judged, answer, position, taken, name="timed_output", trail=self._trail
+        )
+        judged.close()
+        self.compared += 1
+
+    def _cheated(self, detail: str) -> Judged:
+        return self._trail.fail("deferred_work", Cheated(check="deferred_work", detail=detail))
+
+
+def _digests(answer: dict[str, Any], *, expected: int) -> list[int] | None:
+    """Return the digests of a block as a child gives them; None if they are not that many."""
+    digests = answer.get("digests")
+    if (
+        isinstance(digests, list)
+        and len(digests) == expected
+        and all(type(each) is int and -(1 << 63) <= each < 1 << 63 for each in digests)
+    ):
+        return digests
+    return None
+
+
+def _digest(answer: dict[str, Any], position: int, taken: Sequence[Taken]) -> int:
+    """Return the digest of outputs that were taken, read in the order that the child names.
+
+    Raises:
+        ChildFailed: it names no order of their dimensions.
+    """
+    try:
+        orders = answer["orders"][position]
+        ordered = [
+            each.tensor.permute([int(dim) for dim in order])
+            for each, order in zip(taken, orders, strict=True)
+        ]
+    except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
+        raise ChildFailed("died", "answer", f"spoke out of turn: {error}") from None
+    return int(digest([each.contiguous() for each in ordered]))

@@ -1,0 +1,111 @@
+"""Calls on inputs that a candidate has never seen, against what it says of its timed calls.
+
+In a block of timed calls most of an input stays from call to call. Work kept from one to the next,
+by whatever trick, is not there on an input never seen: such a call takes, by our clock, from when
+its input is revealed until its output is ours, what a call takes, and what everything beside it
+takes; the latter is measured at the reference. Gate 2 makes such calls anyway. Where even the
+quickest of them is too long, the host may have been busy: a few more are made on inputs drawn for
+this, candidate and reference in turn, and the quickest decides. By how much the host is slower then
+than it was before is seen at the reference too.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from kopt.actors.supervisor.first_call import reference_first_us
+from kopt.actors.supervisor.gates import judge_set
+from kopt.actors.supervisor.inputs import JudgedSet, checksum
+from kopt.actors.supervisor.loading import Loaded
+from kopt.actors.supervisor.session import Session
+from kopt.actors.supervisor.settings import Bench
+from kopt.actors.supervisor.trail import Trail
+from kopt.identity import derived_seed
+from kopt.verdict import Cheated
+
+FACTOR = 1.5
+SHARE = 0.5
+FLOOR_US = 200.0
+"""A first call may take longer than a timed one by what the reference's does, times a factor, by
+half of the timed call, and by 200 us: caches are cold, threads asleep, pages not mapped yet."""
+PROBES = 3
+ATTEMPTS = 3
+"""Times that so many calls are made, before they count against a candidate."""
+
+
+def check_first_calls(
+    bench: Bench,
+    session: Session,
+    loaded: Loaded,
+    *,
+    firsts_us: Sequence[float],
+    call_us: float,
+    secret: int,
+    trail: Trail,
+) -> None:
+    """Compare first calls with what the candidate says of timed ones.
+
+    Args:
+        bench: where children are made.
+        session: of the problem, baselines ready.
+        loaded: the candidate.
+        firsts_us: of gate 2.
+        call_us: one timed call, as it would be reported.
+        secret: of the inputs that are drawn where they are needed.
+        trail: of the evaluation.
+
+    Raises:
+        Judged: first calls are too long.
+        ProblemError: the reference fails.
+        ChildFailed: the candidate's child fails.
+    """
+    beyond_us = session.baselines.first_us - session.baselines.times_us["eager"]
+    if min(firsts_us) - call_us <= _allowed_us(beyond_us, call_us):
+        trail.passed("first_calls", "calls on inputs never seen take no longer than they should")
+        return
+    detail = ""
+    for attempt in range(ATTEMPTS):
+        seed = derived_seed(secret, "probes", attempt)
+        mine_us, theirs_us = _probe(bench, session, loaded, secret=seed, trail=trail)
+        beyond_us = max(beyond_us, max(theirs_us) - session.baselines.times_us["eager"])
+        slower = max(theirs_us) / min(session.baselines.first_us, *theirs_us)
+        if min(mine_us) - slower * call_us <= _allowed_us(beyond_us, call_us):
+            trail.passed("first_calls", "further calls on inputs never seen are as they should be")
+            return
+        detail = (
+            f"a call on an input never seen takes {min(mine_us):.4g} us where it is handed over, "
+            f"the reference's {statistics.median(theirs_us):.4g} us; of its timed calls the "
+            f"candidate says {call_us:.4g} us"
+        )
+    raise trail.fail("first_calls", Cheated(check="first_calls", detail=detail))
+
+
+def _allowed_us(beyond_us: float, call_us: float) -> float:
+    return FACTOR * max(beyond_us, 0.0) + SHARE * call_us + FLOOR_US
+
+
+def _probe(
+    bench: Bench, session: Session, loaded: Loaded, *, secret: int, trail: Trail
+) -> tuple[list[float], list[float]]:
+    """Make calls on inputs drawn for this; return (candidate's, reference's) microseconds."""
+    number = len(session.sets)
+    mine_us, theirs_us = [], []
+    for attempt in range(PROBES):
+        seed = derived_seed(secret, "probe", attempt) % (1 << 31)
+        tree, tensors = session.reference.draw(seed=seed)
+        judged = JudgedSet(
+            name=f"probe#{attempt}",
+            state=len(session.states) - 1,
+            seed=seed,
+            tree=tree,
+            tensors=[each.seal() for each in tensors],
+            checksum=checksum([each.tensor for each in tensors]),
+        )
+        session.run_reference(judged)
+        mine_us.append(judge_set(bench, loaded.child, judged, number=number, trail=trail))
+        theirs_us.append(reference_first_us(session.reference, judged, number=number))
+        for child in (loaded.child, session.reference.child):
+            child.ask("unbind", timeout_s=session.reference.limit_s, numbers=[number])
+        judged.close()
+    return mine_us, theirs_us

@@ -1,0 +1,77 @@
+"""What a block of timed calls costs beside the calls, and what our clock therefore supports.
+
+Pure: numbers in, numbers out. The child of a candidate shares its process with the candidate, so
+that what it says of its own times is a claim. The child of a baseline holds trusted code alone: how
+much of our wall time its blocks spend beside the calls is measured there, on the same machine and
+between the candidate's own blocks, and allowed to the candidate too. What is left is its calls'.
+Source: DESIGN §5.4; exploits 20, 30, 31, 33.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Times of one block of calls, in microseconds."""
+
+    calls: int
+    """How many were made."""
+    wall_us: float
+    """From command to answer, by our clock."""
+    call_us: float
+    """One call, by the child's clock."""
+    busy_us: float
+    """All calls, by the child's clock."""
+    total_us: float
+    """All calls with what was done between them, by the child's clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overhead:
+    """What passes beside the calls of an honest block, in microseconds."""
+
+    command_us: float
+    """Once a block: the command's way there and back."""
+    gap_us: float
+    """With each call: its fresh content, its output's digest, on a GPU the pause and the flush."""
+
+    def beside_us(self, calls: int) -> float:
+        """Return what passes beside each of so many calls."""
+        return self.gap_us + self.command_us / calls
+
+
+def overhead(trusted: Sequence[Block]) -> Overhead:
+    """Return the overhead that blocks of trusted children show, medians over them.
+
+    Raises:
+        ValueError: there are none.
+    """
+    if not trusted:
+        raise ValueError("an overhead needs at least one block of a baseline")
+    return Overhead(
+        command_us=max(statistics.median(each.wall_us - each.total_us for each in trusted), 0.0),
+        gap_us=max(
+            statistics.median((each.total_us - each.busy_us) / each.calls for each in trusted), 0.0
+        ),
+    )
+
+
+def beside_us(block: Block) -> float:
+    """Return what passed beside each call, if the child's times of the calls are true."""
+    return (block.wall_us - block.busy_us) / block.calls
+
+
+def supported_us(block: Block, *, trusted: Overhead, slack: float) -> float:
+    """Return the least time of one call that our clock supports; 0 where it supports any.
+
+    Args:
+        block: of the candidate.
+        trusted: what an honest block spends beside its calls.
+        slack: share of the overhead by which an honest candidate's may be larger, such as 0.1.
+    """
+    allowed_us = (1.0 + slack) * trusted.beside_us(block.calls)
+    return max(block.wall_us / block.calls - allowed_us, 0.0)

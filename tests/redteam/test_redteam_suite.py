@@ -1,0 +1,14 @@
+"""Every attack of the table gets the verdict it must get."""
+
+from __future__ import annotations
+
+
+def test_redteam_attack_is_refused(judge, attack, planted, record_property) -> None:
+    made = judge(attack, str(planted))
+    verdict = made.verdict
+    won = verdict.kind == "correct" and made.gates[-1].passed
+    is_right = verdict.kind in attack.kinds and not won
+    accepted = verdict.kind == "correct" and not is_right
+    record_property("redteam-outcome", f"adversarial {'accepted' if accepted else 'refused'}")
+    assert is_right, f"{verdict.kind}: {verdict.reason}"
+    assert not attack.check or verdict.check.startswith(attack.check), verdict.reason
