@@ -17,6 +17,8 @@ from kopt.errors import ConfigError
 from kopt.evidence import Evidence
 
 SCHEMA_VERSION = 1
+MAX_FAULTS = 8
+"""Lines about what is wrong with a record."""
 
 _ADAPTER = TypeAdapter(Evidence)
 
@@ -33,7 +35,8 @@ def evidence_to_json(evidence: Evidence) -> dict[str, Any]:
 def evidence_from_json(record: object) -> Evidence:
     """Return the evidence of a parsed JSON value, which may come from anywhere.
 
-    A field that is left out counts as null; one that is not known is ignored.
+    A field that is left out counts as null, and so does a number that is not finite; a field that
+    is not known is ignored.
 
     Raises:
         ConfigError: it is no evidence; one line for each thing that is wrong.
@@ -44,7 +47,7 @@ def evidence_from_json(record: object) -> Evidence:
         raise ConfigError(
             f"evidence: expected schema {SCHEMA_VERSION}, found {record.get('schema')!r}"
         )
-    fields = dict(record)
+    fields = cast("dict[str, Any]", _plain(record))
     roofline = fields.get("roofline")
     if isinstance(roofline, dict):
         fields["roofline"] = {
@@ -58,6 +61,8 @@ def evidence_from_json(record: object) -> Evidence:
             f"(found {fault['input']!r:.60})"
             for fault in error.errors()
         ]
+        if len(lines) > MAX_FAULTS:
+            lines = [*lines[: MAX_FAULTS - 1], f"evidence: {len(lines) - MAX_FAULTS + 1} more"]
         raise ConfigError("\n".join(lines)) from None
 
 

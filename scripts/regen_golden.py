@@ -1,6 +1,6 @@
 """Write the golden files of tests/golden/ anew; the diff is reviewed, and explained where it lands.
 
-    python scripts/regen_golden.py [trees] [config] [prompts]
+    python scripts/regen_golden.py [trees] [config] [prompts] [findings]
 
 Without arguments, all of them. `--check` writes nothing and exits 1 if any would change.
 """
@@ -40,10 +40,18 @@ def prompt_files() -> dict[Path, str]:
     return {folder / f"{name}.md": text for name, text in golden_prompts().items()}
 
 
+def findings_files() -> dict[Path, str]:
+    """Return the text of each evidence and what the tools say of it, by its file."""
+    folder = GOLDEN / "findings"
+    golden_findings = runpy.run_path(str(folder / "regen_findings.py"))["golden_findings"]
+    return {folder / name: text for name, text in golden_findings().items()}
+
+
 GROUPS: dict[str, Callable[[], dict[Path, str]]] = {
     "trees": tree_files,
     "config": config_files,
     "prompts": prompt_files,
+    "findings": findings_files,
 }
 """Name of a group to a function that gives the text of each of its files."""
 

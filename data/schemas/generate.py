@@ -22,7 +22,7 @@ from kopt.data.results import ResultRow
 from kopt.data.schemas import SCHEMA_NAMES
 from kopt.evaluation import CheckJson, ErrorJson, EvalJson
 from kopt.events import EVENT_TYPES
-from kopt.evidence import Energy, Evidence, KernelEvidence, Roofline, Timeline
+from kopt.evidence import Energy, Evidence, KernelEvidence, Roofline, Rule, Timeline
 from kopt.finding import Finding
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -37,6 +37,7 @@ _DESCRIBED: tuple[type, ...] = (
     KernelEvidence,
     ResultRow,
     Roofline,
+    Rule,
     Timeline,
     record.Record,
     *EVENT_TYPES.values(),

@@ -18,6 +18,7 @@ from kopt.version import __version__
 COMMANDS: dict[str, str] = {
     "run": "search problems: one fleet, from configuration to files that a person can use",
     "eval": "judge one candidate file: gates, timing, verdict",
+    "findings": "what the micro-profiling tools find in a recorded profile; no GPU",
     "problems": "list the problems there are; lint them for degenerate tasks",
     "resume": "go on with a run that was interrupted",
     "replay": "rebuild a run's trees from its journal and check them",

@@ -11,7 +11,7 @@ import pytest
 from kopt.data.evidence_json import evidence_from_json, evidence_to_json
 from kopt.data.schemas import load
 from kopt.errors import ConfigError
-from kopt.evidence import Energy, Evidence, KernelEvidence, Roofline, Timeline
+from kopt.evidence import Energy, Evidence, KernelEvidence, Roofline, Rule, Timeline
 
 FULL = Evidence(
     device="NVIDIA H200",
@@ -51,6 +51,7 @@ def test_missing_is_null_never_zero() -> None:
         "device": "cpu",
         "arch": "x86_64",
         "level": "static",
+        "time_us": None,
         "kernels": [],
         "timeline": None,
         "roofline": None,
@@ -62,6 +63,19 @@ def test_what_is_not_finite_is_missing() -> None:
     kernel = KernelEvidence(name="k", owner="aten", launches=1, metrics={"a": math.nan})
     record = evidence_to_json(Evidence(device="d", arch="a", level="ncu", kernels=(kernel,)))
     assert record["kernels"][0]["metrics"] == {"a": None}
+
+
+def test_a_record_with_what_is_not_finite_is_read_as_missing() -> None:
+    record = evidence_to_json(FULL)
+    record["kernels"][0]["metrics"] = {"a": math.inf, "b": 1.0}
+    assert evidence_from_json(record).kernels[0].metrics == {"a": None, "b": 1.0}
+
+
+def test_the_rules_of_the_profiler_come_back() -> None:
+    rule = Rule(name="CPIStall", section="S", kind="OPT", message="m", speedup_pct=14.2)
+    kernel = KernelEvidence(name="k", owner="user", launches=1, rules=(rule,))
+    evidence = Evidence(device="d", arch="a", level="ncu", kernels=(kernel,))
+    assert evidence_from_json(json.loads(json.dumps(evidence_to_json(evidence)))) == evidence
 
 
 def test_the_roofline_has_a_class() -> None:
