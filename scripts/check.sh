@@ -15,9 +15,11 @@ echo "== types"; mypy
 echo "== imports"; lint-imports --no-cache | tail -n 4
 echo "== tests"
 if [ "${1:-}" = --quick ]; then
-  exec python -m pytest -q -m "not slow and not soak"
+  exec python -m pytest -q -n 2 -m "not slow and not soak and not alone"
 fi
-python -m pytest -q -m "not soak"
+python -m pytest -q -n 2 --dist loadfile -m "not soak and not alone"
+echo "== tests that time code, one at a time"
+python -m pytest -q -m "alone and not soak"
 
 echo "== wheel, by way of the sdist, outside the checkout"
 python -m build -q --no-isolation --outdir "$work/dist"

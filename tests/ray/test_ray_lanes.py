@@ -267,23 +267,35 @@ def test_verdicts_through_ray_are_those_of_a_worker_in_this_process(evaluator, t
     assert "queued" in remote[0].timeline_s
 
 
+def command_line(pid: int) -> list[str]:
+    """Of a process; empty once it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except OSError:
+        return []
+
+
+def ancestors(pid: int) -> list[int]:
+    """The process and those above it, up to the first one."""
+    found = []
+    while pid > 1:
+        found.append(pid)
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return found
+
+
 def test_a_device_worker_killed_in_the_middle_is_replaced_and_leaves_no_process(
     evaluator, tmp_path
 ) -> None:
-    pids = tmp_path / "pids"
-    # Hangs the first time, with a process in a session of its own; the second time it is right.
+    hang = tmp_path / "hang"
+    hang.touch()
+    # Hangs while that file is there, with a process in a session of its own; then it is right.
     body = f"""
-import os, pathlib, subprocess
-PIDS = pathlib.Path({str(pids)!r})
+import pathlib, subprocess
 def hang_once():
-    if PIDS.exists():
+    if not pathlib.Path({str(hang)!r}).exists():
         return
-    stray = subprocess.Popen(["setsid", "sleep", "98200"])
-    status = pathlib.Path(f"/proc/{{os.getppid()}}/status").read_text()
-    above = status.split("PPid:")[1].split()[0]
-    text = f"{{above}} {{os.getppid()}} {{os.getpid()}} {{stray.pid}}"
-    PIDS.with_suffix(".new").write_text(text)
-    PIDS.with_suffix(".new").rename(PIDS)
+    subprocess.Popen(["setsid", "sleep", "98200"])
     while True:
         pass
 """
@@ -291,16 +303,22 @@ def hang_once():
         "return torch.relu", "hang_once()\n        return torch.relu"
     )
 
+    def strays() -> list[int]:
+        pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+        return [pid for pid in pids if command_line(pid)[:2] == ["sleep", "98200"]]
+
     async def scenario():
         judging = asyncio.create_task(
             evaluator.evaluate(PROBLEM, Candidate(source=source, language="torch"))
         )
-        while not pids.exists():
+        while not strays():
             assert not judging.done(), judging.result()
             await asyncio.sleep(0.05)
-        actor, *below = map(int, pids.read_text().split())
+        above = ancestors(strays()[0])
+        (actor,) = [pid for pid in above if command_line(pid)[0].startswith("ray::Device")]
+        hang.unlink()
         os.kill(actor, signal.SIGKILL)
-        return await judging, below
+        return await judging, above[: above.index(actor)]
 
     made, below = asyncio.run(asyncio.wait_for(scenario(), 120.0))
     assert made.verdict.kind == "correct", made.verdict.reason

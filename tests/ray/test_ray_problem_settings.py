@@ -47,6 +47,7 @@ def kopt(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.soak
 def test_eval_runs_modules_in_the_mode_and_dtype_asked_for(folder: Path):
     asked = ["eval", "set", "candidate.py", "--json", "problems.dtype=bfloat16"]
     kinds = {
@@ -62,6 +63,7 @@ def test_eval_keeps_the_dtype_that_a_problem_makes(folder: Path):
     assert "inputs are torch.float32" in answer.stderr
 
 
+@pytest.mark.soak
 def test_run_searches_in_the_mode_and_dtype_asked_for(folder: Path):
     asked = ["run", "problem=set", "problems=bfloat16", "search.iterations=1", "--json"]
     # In training mode a dropout cannot be rewritten, so that there is no candidate at all.

@@ -98,6 +98,7 @@ def test_a_run_is_played_again_with_its_verdicts(folder: Path) -> None:
     assert summary["run"]
 
 
+@pytest.mark.soak
 def test_the_same_candidates_are_judged_here_anew(folder: Path) -> None:
     anew = kopt_run(folder, "anew", *QUICK, "programmer=recorded", "programmer.run=first")
     assert anew.returncode == 0, anew.stderr
@@ -127,6 +128,7 @@ def test_another_problem_fails_its_search_with_what_there_is(folder: Path) -> No
     assert "Traceback" not in other.stderr
 
 
+@pytest.mark.soak
 def test_an_earlier_runs_best_is_the_first_idea(folder: Path) -> None:
     best = folder / "first" / "best" / "sums" / "rank1.py"
     seeded = kopt_run(folder, "seeded", *QUICK, "search.iterations=2", "search.seeds=[first]")

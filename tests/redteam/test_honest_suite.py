@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytestmark = pytest.mark.alone
+
 
 def test_honest_kernel_is_correct(judge, kernel, record_property) -> None:
     made = judge(kernel)

@@ -13,6 +13,8 @@ import pytest
 from kopt.candidate import Candidate
 from kopt.problem import Problem
 
+pytestmark = pytest.mark.alone
+
 PROMPT_S = 2.0
 """Within which the next verdict comes, on the best of ATTEMPTS; on a host that is so busy that one
 takes longer anyway, within BUSY_FACTOR of what it took before the crash."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytestmark = pytest.mark.alone
+
 
 def test_redteam_attack_is_refused(judge, attack, planted, record_property) -> None:
     made = judge(attack, str(planted))

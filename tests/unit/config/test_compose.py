@@ -88,7 +88,8 @@ def test_a_list_of_problems():
 
 def test_an_unknown_choice_is_answered_with_close_ones():
     assert error_of("search=mctss") == (
-        "conf search: no choice 'mctss'; did you mean mcts? there are: beam, best_of_n, greedy, mcts"
+        "conf search: no choice 'mctss'; did you mean mcts? "
+        "there are: beam, best_of_n, greedy, mcts"
     )
 
 
