@@ -1,20 +1,24 @@
 """The build lane: what a candidate's import compiles, compiled on CPUs ahead of its device.
 
-A candidate's builds are in a folder of its own, named by its id, that no other candidate sees. The
-folder is made elsewhere, marked when whole, and reused by whoever needs the same candidate.
+A candidate's builds are in a folder of its own that no other candidate sees, and that nobody but a
+child with that candidate writes. It is named by all that the build depends on, and is reused by
+whoever needs the same. Extensions of torch are built through light headers where they can be; what
+a failed build says is what torch's own build says.
 """
 
 from __future__ import annotations
 
-import fcntl
+import logging
 import os
 import shutil
+import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kopt.actors.build.cache import LEAST_FREE_BYTES, BuildCache, Entry
+from kopt.actors.build.compilers import build_key
+from kopt.actors.build.toolchain import provide_toolchain
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.supervisor.child import ChildFailed
@@ -29,10 +33,11 @@ from kopt.problem import Problem
 from kopt.static_check import static_check
 from kopt.verdict import CompileFailed, TimedOut, Verdict
 
+_LOG = logging.getLogger(__name__)
 BUILT_BY_IMPORT: frozenset[Language] = frozenset({"cpp", "cuda", "cute"})
 """Languages whose candidates compile while they are imported; others have nothing to build."""
-_WHOLE = ".built"
-"""Marks a folder whose build ended well."""
+_EXTENSIONS = "cpp_extension"
+"""Named by sources that build extensions of torch, which the light toolchain is for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +56,7 @@ class BuildResult:
 
 
 def build_folder(candidate: Candidate, *, cache_dir: Path) -> Path:
-    """Return where a candidate's builds lie on each node: nobody else's, since its id names it."""
+    """Return where a candidate compiles that is not built ahead: its id names the folder."""
     name = candidate.candidate_id
     return cache_dir / "build" / name[:2] / name
 
@@ -103,17 +108,19 @@ class Builder:
             cache_dir: kopt's cache on this node.
         """
         self._config = config
-        self._cache = Path(cache_dir)
+        cache = Path(cache_dir)
+        self._cache_dir = cache
+        self._cache = BuildCache(cache / "build")
+        self._has_toolchain = False
+        self._elsewhere: list[Path] = []
         num_threads = len(os.sched_getaffinity(0))
         self._bench = Bench(
             zygote=Zygote(
-                child_environment(
-                    scratch=Path("/tmp"), num_threads=num_threads, cache_dir=self._cache
-                )
+                child_environment(scratch=Path("/tmp"), num_threads=num_threads, cache_dir=cache)
             ),
             device="cpu",
             config=config,
-            cache_dir=self._cache,
+            cache_dir=cache,
             num_threads=num_threads,
             memory_bytes=memory_limit(config, device=device),
         )
@@ -126,59 +133,78 @@ class Builder:
         """
         began_s = time.monotonic()
         if candidate.language not in BUILT_BY_IMPORT:
-            return nothing_to_build(candidate, cache_dir=self._cache)
-        folder = build_folder(candidate, cache_dir=self._cache)
+            return nothing_to_build(candidate, cache_dir=self._cache_dir)
         if not static_check(candidate.source, language=candidate.language).passed:
             # The supervisor says why; code that fails gate 1 is not run, here neither.
             return BuildResult()
-        with _locked(folder):
-            cached = (folder / _WHOLE).exists()
-            verdict, sandbox = (
-                (None, "none") if cached else self._compile(problem, candidate, folder)
-            )
-        return BuildResult(
-            verdict=verdict,
-            sandbox=sandbox,
-            build_dir=str(folder),
-            build_s=time.monotonic() - began_s,
-            cached=cached,
-        )
+        if _EXTENSIONS in candidate.source and not self._has_toolchain:
+            provide_toolchain(self._cache_dir)
+            self._has_toolchain = True
+        try:
+            built = self._build_in_cache(problem, candidate)
+        except OSError as error:
+            _LOG.warning("built without the cache of builds, which cannot be used: %s", error)
+            built = self._build_elsewhere(problem, candidate)
+        return replace(built, build_s=time.monotonic() - began_s)
 
     def close(self) -> None:
         """End the zygote."""
         self._bench.zygote.close()
+        for folder in self._elsewhere:
+            shutil.rmtree(folder, ignore_errors=True)
 
-    def _compile(
-        self, problem: Problem, candidate: Candidate, folder: Path
-    ) -> tuple[Verdict | None, str]:
-        """Return the verdict on what does not build, and the sandbox in force."""
-        shutil.rmtree(folder, ignore_errors=True)  # what a killed builder left
-        folder.mkdir(parents=True)
+    def _build_in_cache(self, problem: Problem, candidate: Candidate) -> BuildResult:
+        """Build it, or find it built.
+
+        Raises:
+            OSError: the cache's disk is full, or is not ours to write.
+        """
+        key = build_key(candidate.source, language=candidate.language)
+        with self._cache.entry(key) as entry:
+            if entry.is_whole:
+                return BuildResult(build_dir=str(entry.folder), cached=True)
+            built = self._compile(problem, candidate, entry.folder)
+            if built.verdict is None:
+                self._cache.keep(entry)
+            else:
+                self._cache.drop(entry)
+                _refuse_if_full(entry)
+            return built
+
+    def _build_elsewhere(self, problem: Problem, candidate: Candidate) -> BuildResult:
+        folder = Path(tempfile.mkdtemp(prefix="kopt-build-"))
+        folder.chmod(0o755)
+        self._elsewhere.append(folder)
+        return self._compile(problem, candidate, folder)
+
+    def _compile(self, problem: Problem, candidate: Candidate, folder: Path) -> BuildResult:
+        """Import the candidate in a child that keeps what it builds in an empty folder."""
         limit_s = self._config.timeouts.build_s
         child, sandbox = None, "none"
         try:
-            child = self._bench.child(problem, build_dir=folder)
+            child = self._bench.child(problem, build_dir=folder, keeps_builds=True)
             sandbox = child.sandbox
             child.ask("import", timeout_s=limit_s, source=candidate.source, name="candidate")
         except ChildFailed as failure:
-            shutil.rmtree(folder, ignore_errors=True)
             if failure.how == "timed_out":
-                return TimedOut(stage="build", limit_s=failure.limit_s), sandbox
+                late = TimedOut(stage="build", limit_s=failure.limit_s)
+                return BuildResult(verdict=late, sandbox=sandbox)
             verdict = load_verdict(failure)
             if isinstance(verdict, CompileFailed):
                 verdict = CompileFailed(stage="build", log=verdict.log)
-            return verdict, sandbox
+            return BuildResult(verdict=verdict, sandbox=sandbox)
         finally:
             if child is not None:
                 child.end()
-        (folder / _WHOLE).touch()
-        return None, sandbox
+        return BuildResult(sandbox=sandbox, build_dir=str(folder))
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock: whoever wants the same candidate waits for the one who builds it."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def _refuse_if_full(entry: Entry) -> None:
+    """Let no candidate be judged by a disk that was full.
+
+    Raises:
+        OSError: it is.
+    """
+    free_bytes = shutil.disk_usage(entry.folder.parent).free
+    if free_bytes < LEAST_FREE_BYTES:
+        raise OSError(f"{free_bytes >> 20} MiB are free")

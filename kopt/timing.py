@@ -105,21 +105,21 @@ def slope_us(wall_few_us: float, *, calls_few: int, wall_many_us: float, calls_m
     return (wall_many_us - wall_few_us) / (calls_many - calls_few)
 
 
-def clocks_agree(
+def clock_is_slow(
     child_us: float, *, supervisor_us: float, tolerance: float, floor_us: float = 0.5
 ) -> bool:
-    """Return whether the child's time of one call and the supervisor's slope tell the same story.
+    """Return whether the child says less of one call than the supervisor's slope does.
 
-    |child - supervisor| ≤ max(tolerance · max(child, supervisor), floor). Times that are not
-    finite and above 0 never agree.
+    supervisor - child > max(tolerance · |supervisor|, floor). A child that says more accuses
+    itself, and is believed. Noise that exceeds the work makes both slopes 0 or less, alike. What is
+    not finite is no time.
 
     Args:
-        child_us: what the child's clock says of one call.
-        supervisor_us: `slope_us` of the same calls.
+        child_us: slope of the same calls by the child's clock.
+        supervisor_us: `slope_us` by the supervisor's.
         tolerance: relative, such as 0.10.
         floor_us: below this difference the clocks' resolution decides (device events: 0.5 us).
     """
-    times_us = (child_us, supervisor_us)
-    if not all(math.isfinite(time_us) and time_us > 0.0 for time_us in times_us):
-        return False
-    return abs(child_us - supervisor_us) <= max(tolerance * max(times_us), floor_us)
+    if not (math.isfinite(child_us) and math.isfinite(supervisor_us)):
+        return True
+    return supervisor_us - child_us > max(tolerance * abs(supervisor_us), floor_us)

@@ -23,8 +23,8 @@ from kopt.actors.config import TimingConfig
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.supervisor.child import Child, ChildFailed
 from kopt.actors.supervisor.made import Made
-from kopt.overhead import Block, Overhead, beside_us
-from kopt.timing import clocks_agree, slope_us
+from kopt.overhead import Block, beside_us, calm, overhead
+from kopt.timing import clock_is_slow, slope_us
 
 MAX_CALLS = 2_000
 """Calls of one block at most."""
@@ -41,7 +41,7 @@ BESIDE_FACTOR: dict[DeviceName, float] = {"cpu": 1.5, "cuda": 1.25}
 """Beside each call of a block may pass what passes beside the baseline's times a factor (a constant
 pause and flush on a GPU), a tenth of a call, and ten microseconds."""
 CALM_SHARE = 0.3
-"""Of the blocks, how many are less disturbed than the one that is looked at."""
+"""Of the blocks, how many are no more disturbed than what is looked at."""
 SLOPE_REPEATS = 3
 SLOPE_S = (0.01, 0.05, 0.25)
 """Work that separates many calls from few, on the first attempt and the next."""
@@ -161,26 +161,24 @@ class Stopwatch:
                 return None
         return why
 
-    def blocks_disagree(self, blocks: Sequence[Block], *, reference: Overhead) -> str | None:
+    def blocks_disagree(self, blocks: Sequence[Block], *, reference: Sequence[Block]) -> str | None:
         """Return what our clock says against the child's over the blocks of a race, or None.
 
         The clocks may have agreed when they were compared alone: what counts must agree too. A busy
-        host only adds, to some blocks more than to others: a block among the least disturbed is
-        near to its due. Lies in fewer blocks are found by none, and do not pay (kopt.overhead).
+        host only adds, so calm blocks of both are compared; lies in a few blocks alone are found by
+        none, and do not pay (kopt.overhead).
 
         Args:
             blocks: of this stopwatch, at least one.
-            reference: what passes beside the baseline's calls, in blocks between these.
+            reference: of the baseline, between these.
         """
-        calm = sorted(blocks, key=beside_us)[math.ceil(CALM_SHARE * len(blocks)) - 1]
-        mine_us, theirs_us = beside_us(calm), reference.beside_us(calm.calls)
-        if (
-            mine_us
-            <= BESIDE_FACTOR[self._device] * theirs_us + GAP_SHARE * calm.call_us + GAP_FLOOR_US
-        ):
+        mine = calm(blocks, share=CALM_SHARE)
+        theirs_us = overhead(reference, share=CALM_SHARE).beside_us(mine.calls)
+        allowed_us = BESIDE_FACTOR[self._device] * theirs_us
+        if beside_us(mine) <= allowed_us + GAP_SHARE * mine.call_us + GAP_FLOOR_US:
             return None
         return (
-            f"{mine_us:.4g} us pass beside each of the candidate's timed calls, "
+            f"{beside_us(mine):.4g} us pass beside each of the candidate's timed calls, "
             f"{theirs_us:.4g} us beside the baseline's"
         )
 
@@ -203,7 +201,7 @@ class Stopwatch:
         )
 
     def _disagreement(self, clocks: Clocks) -> str | None:
-        if clocks_agree(
+        if not clock_is_slow(
             clocks.child_us,
             supervisor_us=clocks.slope_us,
             tolerance=self._timing.clock_tolerance,

@@ -230,6 +230,115 @@ return self.out.clone()
     assert made.verdict.kind == "incorrect", made.verdict.reason
 
 
+def test_a_captured_graph_that_copies_its_input_in_is_honest(judge) -> None:
+    body = """
+if not hasattr(self, "graph"):
+    self.static = x.clone()
+    torch.relu(self.static) * self.scale + self.shift
+    torch.cuda.synchronize()
+    self.graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(self.graph):
+        self.out = torch.relu(self.static) * self.scale + self.shift
+self.static.copy_(x)
+self.graph.replay()
+return self.out.clone()
+"""
+    made = judge(body)
+    assert made.verdict.kind == "correct", made.verdict.reason
+
+
+def test_outputs_with_gaps_and_in_another_order_are_honest(judge) -> None:
+    for body in (
+        "y = torch.empty(4096, 4112, device=x.device)\n"
+        "torch.add(torch.relu(x) * self.scale, self.shift, out=y[:, :4096])\nreturn y[:, :4096]",
+        "return (torch.relu(x) * self.scale + self.shift).t().contiguous().t()",
+    ):
+        made = judge(body)
+        assert made.verdict.kind == "correct", made.verdict.reason
+
+
+def hidden(text: str) -> str:
+    """A source that gate 1 cannot read, ahead of the class."""
+    return f"exec({text[::-1]!r}[::-1], globals())"
+
+
+LOOP = """
+import kopt.actors.devices.cuda as device
+honest = device.CudaDevice.time_calls
+def loop(self, call, arguments, *, before, after, flush):
+    count = len(arguments)
+    outputs = []
+    def made(each):
+        position = len(outputs)
+        outputs.append(call(each) if MADE else outputs[-1])
+        return outputs[-1]
+    timed = honest(self, made, arguments, before=before, after=after, flush=flush)
+    return timed
+device.CudaDevice.time_calls = loop
+"""
+
+
+@pytest.mark.parametrize("made_when", ["position == 0", "position % 2 == 0"])
+def test_calls_that_are_left_out_are_no_timed_calls(judge, made_when) -> None:  # 20, 21
+    made = judge(RIGHT, before=hidden(LOOP.replace("MADE", made_when)))
+    assert made.verdict.kind in ("incorrect", "cheated"), made.verdict.reason
+    assert made.verdict.check in ("timed_output", "deferred_work")
+
+
+EVENTS = """
+import torch
+honest = torch.cuda.Event.elapsed_time
+torch.cuda.Event.elapsed_time = lambda self, other: LIE
+"""
+
+
+@pytest.mark.parametrize("lie", ["honest(self, other) / 10", "0.001", "-1.0"])
+def test_events_that_lie_are_a_cheat(judge, lie) -> None:  # 30
+    made = judge(RIGHT, before=hidden(EVENTS.replace("LIE", lie)))
+    assert made.verdict.kind == "cheated", made.verdict.reason
+    assert made.verdict.check in ("clock", "two_clocks", "timed_blocks", "speed_of_light")
+
+
+def test_a_time_that_no_memory_reaches_is_a_cheat(judge) -> None:  # 30, 31
+    # Each call's own events say 0.1 us, those of the whole block are true: 64 MiB are read.
+    before = """
+import kopt.actors.devices.cuda as device
+honest = device.CudaDevice.time_calls
+def lying(self, *arguments, **options):
+    timed = honest(self, *arguments, **options)
+    return timed._replace(each_us=[0.1 for _ in timed.each_us])
+device.CudaDevice.time_calls = lying
+"""
+    made = judge(RIGHT, before=hidden(before))
+    if made.verdict.kind == "correct":  # our clock raised it to what it supports
+        assert made.verdict.timing.speedup < 1.5, made.verdict.reason
+    else:
+        assert made.verdict.check in ("timed_blocks", "speed_of_light")
+
+
+def test_work_done_when_its_output_is_asked_for_is_a_cheat(judge) -> None:  # 20
+    before = """
+import torch
+import kopt.actors.child.timed as timed
+import kopt.actors.child.runner as runner
+def late(device, call, sets, **options):
+    count = options["count"]
+    kept, answer = timed.time_block(device, call, sets, **{**options, "count": 1})
+    answer["calls_us"] = answer["calls_us"] * count
+    answer["total_us"] *= count
+    return kept, answer
+runner.time_block = late
+"""
+    made = judge(RIGHT, before=hidden(before))
+    assert made.verdict.kind == "cheated", made.verdict.reason
+
+
+def test_the_speed_of_light_is_said(judge) -> None:
+    timing = judge(RIGHT).verdict.timing
+    # 64 MiB in, where every element that was tried matters, and 64 MiB out.
+    assert timing.sol_us is None or 10.0 < timing.sol_us < timing.time_us
+
+
 def test_products_in_tf32_are_incorrect_where_the_ladder_is_strict(judge) -> None:
     source = """
 import torch

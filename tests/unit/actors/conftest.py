@@ -27,7 +27,7 @@ CONFIG = EvaluateConfig(
     timeouts=TimeoutConfig(
         build_s=60.0, load_s=15.0, correctness_s=2.0, timing_s=6.0, reference_s=30.0
     ),
-    timing=TimingConfig(min_pairs=4, max_pairs=4, block_ms=4.0),
+    timing=TimingConfig(min_pairs=4, max_pairs=4),
 )
 
 MODEL = """

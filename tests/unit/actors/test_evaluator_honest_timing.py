@@ -6,6 +6,8 @@ import pytest
 
 from kopt.problem import Problem
 
+pytestmark = pytest.mark.alone
+
 HABITS = {
     "an output made once, and a copy of it given": (
         "",

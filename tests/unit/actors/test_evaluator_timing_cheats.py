@@ -11,7 +11,7 @@ import pytest
 
 from kopt.problem import Problem
 
-pytestmark = pytest.mark.usefixtures("leaves_nothing")
+pytestmark = [pytest.mark.usefixtures("leaves_nothing"), pytest.mark.alone]
 
 SMALL = """
 import torch
@@ -71,7 +71,7 @@ def refusal(made) -> str:
 CLOCKS = {
     "stands still": "5",
     "runs ten times too slow": "honest() // 10",
-    "runs a fifth too slow": "honest() * 4 // 5",
+    "runs a third too slow": "honest() * 2 // 3",
     "runs backwards": "-honest()",
     "is no number": "float('nan')",
 }
@@ -224,7 +224,7 @@ NOT_MADE = {
 def test_calls_that_are_not_made_are_no_timed_calls(verdict, way) -> None:  # 20, 21
     body = textwrap.indent(textwrap.dedent(NOT_MADE[way]), " " * 8)
     made = verdict(before=LOOP.replace("{body}", body))
-    assert refusal(made) in ("timed_output", "deferred_work")
+    assert refusal(made) in ("timed_output", "deferred_work", "two_clocks")  # whichever comes first
 
 
 def test_fresh_content_that_is_left_out_with_answers_remembered_is_incorrect(

@@ -12,7 +12,7 @@ from kopt.actors.config import TimingConfig
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.actors.supervisor.made import Made
 from kopt.actors.supervisor.stopwatch import KEPT_BYTES, MAX_CALLS, Stopwatch
-from kopt.overhead import Block, Overhead
+from kopt.overhead import Block
 
 CALL_US = 200.0
 
@@ -43,6 +43,19 @@ class ScriptedChild:
         if self.device == "cuda" and said.get("calls_us") is not None:
             return said | {"calls_us": said["calls_us"] * count}
         return said
+
+
+def baseline(*, command_us: float, gap_us: float) -> list[Block]:
+    """Blocks of one call of 100 us, of which a child says what is true."""
+    total_us = 100.0 + gap_us
+    one = Block(
+        calls=1,
+        wall_us=total_us + command_us,
+        call_us=100.0,
+        busy_us=100.0,
+        total_us=total_us,
+    )
+    return [one] * 4
 
 
 def honest(each_us: float, took_us: float) -> dict[str, Any]:
@@ -90,7 +103,7 @@ def test_time_that_passes_between_the_calls_is_for_the_blocks_to_show() -> None:
     watch.warm_up()
     assert watch.clocks_disagree() is None
     blocks = [watch.block() for _ in range(4)]
-    assert watch.blocks_disagree(blocks, reference=Overhead(command_us=20.0, gap_us=4.0))
+    assert watch.blocks_disagree(blocks, reference=baseline(command_us=20.0, gap_us=4.0))
 
 
 def test_gaps_like_the_baselines_are_believed() -> None:
@@ -99,8 +112,8 @@ def test_gaps_like_the_baselines_are_believed() -> None:
 
     watch = watch_of(ScriptedChild(with_gap))
     blocks = [watch.block() for _ in range(4)]
-    assert watch.blocks_disagree(blocks, reference=Overhead(command_us=0.0, gap_us=4.0))
-    assert watch.blocks_disagree(blocks, reference=Overhead(command_us=0.0, gap_us=60.0)) is None
+    assert watch.blocks_disagree(blocks, reference=baseline(command_us=0.0, gap_us=4.0))
+    assert watch.blocks_disagree(blocks, reference=baseline(command_us=0.0, gap_us=60.0)) is None
 
 
 def test_a_clock_that_lies_once_is_asked_again() -> None:
@@ -129,7 +142,7 @@ def of(call_us: float, *, beside_us: float, calls: int = 10) -> Block:
 
 def test_blocks_that_say_less_than_passed_are_not_believed() -> None:
     watch = watch_of(ScriptedChild(honest))
-    reference = Overhead(command_us=50.0, gap_us=5.0)  # 10 us beside each of ten calls
+    reference = baseline(command_us=50.0, gap_us=5.0)  # 10 us beside each of ten calls
     # Allowed beside a call: the reference's 10 us by 1.5, a tenth of 100 us, and 10 us: 35 us.
     assert watch.blocks_disagree([of(100.0, beside_us=34.0)] * 4, reference=reference) is None
     said = watch.blocks_disagree([of(100.0, beside_us=36.0)] * 4, reference=reference)
@@ -140,14 +153,14 @@ def test_blocks_that_say_less_than_passed_are_not_believed() -> None:
 
 def test_a_long_block_may_not_hide_in_what_a_short_one_costs() -> None:
     watch = watch_of(ScriptedChild(honest))
-    reference = Overhead(command_us=200.0, gap_us=5.0)
+    reference = baseline(command_us=200.0, gap_us=5.0)
     assert watch.blocks_disagree([of(10.0, beside_us=60.0, calls=4)], reference=reference) is None
     assert watch.blocks_disagree([of(10.0, beside_us=60.0, calls=400)], reference=reference)
 
 
 def test_one_disturbed_block_of_five_accuses_nobody() -> None:
     watch = watch_of(ScriptedChild(honest))
-    reference = Overhead(command_us=0.0, gap_us=10.0)
+    reference = baseline(command_us=0.0, gap_us=10.0)
     blocks = [of(100.0, beside_us=12.0)] * 4 + [of(100.0, beside_us=5_000.0)]
     assert watch.blocks_disagree(blocks, reference=reference) is None
 

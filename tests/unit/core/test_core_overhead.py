@@ -1,0 +1,51 @@
+"""What passes beside timed calls, and the least time that our clock supports: by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from kopt.overhead import Block, Overhead, beside_us, calm, overhead, supported_us
+
+
+def block(calls: int, *, wall_us: float, busy_us: float, total_us: float) -> Block:
+    return Block(
+        calls=calls, wall_us=wall_us, call_us=busy_us / calls, busy_us=busy_us, total_us=total_us
+    )
+
+
+def test_an_overhead_is_a_command_and_a_gap_with_each_call() -> None:
+    one = block(10, wall_us=1_250.0, busy_us=1_000.0, total_us=1_100.0)
+    assert overhead([one]) == Overhead(command_us=150.0, gap_us=10.0)
+    assert overhead([one]).beside_us(10) == 25.0
+    assert overhead([one]).beside_us(1) == 160.0
+    assert beside_us(one) == 25.0
+
+
+def test_a_disturbed_block_does_not_decide_the_overhead() -> None:
+    one = block(10, wall_us=1_250.0, busy_us=1_000.0, total_us=1_100.0)
+    disturbed = block(10, wall_us=9_000.0, busy_us=1_000.0, total_us=5_000.0)
+    assert overhead([one, disturbed, one]) == Overhead(command_us=150.0, gap_us=10.0)
+
+
+def test_an_overhead_is_never_negative_and_needs_a_block() -> None:
+    backwards = block(1, wall_us=90.0, busy_us=120.0, total_us=100.0)
+    assert overhead([backwards]) == Overhead(command_us=0.0, gap_us=0.0)
+    with pytest.raises(ValueError, match="at least one block"):
+        overhead([])
+
+
+def test_a_share_of_the_blocks_shows_no_more() -> None:
+    blocks = [
+        block(1, wall_us=100.0 + beside, busy_us=100.0, total_us=100.0) for beside in (4, 1, 3, 2)
+    ]
+    shares = (0.0, 0.25, 0.3, 0.5, 0.75, 1.0)
+    assert [overhead(blocks, share=share).command_us for share in shares] == [1, 1, 2, 2, 3, 4]
+    assert [beside_us(calm(blocks, share=share)) for share in shares] == [1, 1, 2, 2, 3, 4]
+
+
+def test_our_clock_supports_the_wall_time_less_what_passes_beside() -> None:
+    trusted = Overhead(command_us=100.0, gap_us=10.0)
+    mine = block(10, wall_us=700.0, busy_us=100.0, total_us=150.0)  # says 10 us a call
+    assert supported_us(mine, trusted=trusted, slack=0.0) == 50.0
+    assert supported_us(mine, trusted=trusted, slack=0.5) == 40.0
+    assert supported_us(mine, trusted=Overhead(command_us=0.0, gap_us=80.0), slack=0.0) == 0.0
