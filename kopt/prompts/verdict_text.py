@@ -48,6 +48,9 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("output_device", "outputs have to be on the reference's device"),
     ("two_clocks", "the time seen from outside is not the one that the candidate's process shows"),
     ("timed_blocks", "work went on beside the timed calls"),
+    ("deferred_work", "an output was not what it had been when its call was timed"),
+    ("first_calls", "calls on inputs not seen before take longer than the time that is claimed"),
+    ("speed_of_light", "the time is below what moving the outputs through memory takes"),
 )
 """Start of a check's name to what it looks at."""
 
