@@ -12,3 +12,9 @@ class Section(BaseModel):
     """One section. Its class lives beside the part that reads it; kopt.config assembles them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+def kind_of(section: object) -> str | None:
+    """Return the kind of a section, by which a union of them tells it; `plugin` for a package's."""
+    kind = section.get("kind") if isinstance(section, dict) else getattr(section, "kind", None)
+    return "plugin" if isinstance(kind, str) and "/" in kind else kind

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator
 
-from kopt.section import Section
+from kopt.section import Section, kind_of
 
 
 class SearchSection(Section):
@@ -101,18 +101,12 @@ class PluginSearchConfig(SearchSection):
     """Its own settings; its factory checks them."""
 
 
-def _kind(section: object) -> str | None:
-    """Return the kind of a section; `plugin` for any with a package's prefix."""
-    kind = section.get("kind") if isinstance(section, dict) else getattr(section, "kind", None)
-    return "plugin" if isinstance(kind, str) and "/" in kind else kind
-
-
 SearchConfig = Annotated[
     Annotated[MctsConfig, Tag("mcts")]
     | Annotated[BestOfNConfig, Tag("best_of_n")]
     | Annotated[GreedyConfig, Tag("greedy")]
     | Annotated[BeamConfig, Tag("beam")]
     | Annotated[PluginSearchConfig, Tag("plugin")],
-    Discriminator(_kind),
+    Discriminator(kind_of),
 ]
 """Any search's section."""

@@ -211,7 +211,7 @@ def main() -> None:
 
     if torch.version.cuda is not None:
         with suppress(ImportError):  # Triton candidates will say so themselves
-            import triton  # noqa: F401 - likewise
+            import triton  # noqa: F401 - loaded once, for every child
     channel.send({"ready": os.getpid()})
     Zygote(channel, levels=levels).serve()
 

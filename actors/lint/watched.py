@@ -107,7 +107,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self,
         func: Any,  # noqa: ANN401 - an OpOverload
-        types: Any,  # noqa: ANN401
+        types: Any,  # noqa: ANN401 - as torch declares it
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 - whatever the operation gives
@@ -204,7 +204,7 @@ def _storage(tensor: torch.Tensor) -> int:
     """Return what tells a tensor's memory from others; a number of its own where it has none."""
     try:
         return int(tensor.untyped_storage()._cdata)
-    except (NotImplementedError, RuntimeError):
+    except (NotImplementedError, RuntimeError):  # sparse and functional tensors have no storage
         return -id(tensor)
 
 

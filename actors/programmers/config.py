@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag
 
 from kopt.actors.programmers.openai_config import OpenAIConfig
 from kopt.actors.programmers.programmer_section import ProgrammerSection
+from kopt.section import kind_of
 
 
 class RewriterConfig(ProgrammerSection):
@@ -60,18 +61,12 @@ class PluginProgrammerConfig(ProgrammerSection):
     """Its own settings; its factory checks them."""
 
 
-def _kind(section: object) -> str | None:
-    """Return the kind of a section; `plugin` for any with a package's prefix."""
-    kind = section.get("kind") if isinstance(section, dict) else getattr(section, "kind", None)
-    return "plugin" if isinstance(kind, str) and "/" in kind else kind
-
-
 ProgrammerConfig = Annotated[
     Annotated[RewriterConfig, Tag("rewriter")]
     | Annotated[OpenAIConfig, Tag("openai")]
     | Annotated[RecordedConfig, Tag("recorded")]
     | Annotated[MailboxConfig, Tag("mailbox")]
     | Annotated[PluginProgrammerConfig, Tag("plugin")],
-    Discriminator(_kind),
+    Discriminator(kind_of),
 ]
 """Any programmer's section."""

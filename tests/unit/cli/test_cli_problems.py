@@ -141,8 +141,11 @@ def test_a_resumed_run_has_a_folders_problems_in_the_order_asked():
 def test_listing_loads_neither_the_hub_nor_pyarrow():
     program = (
         "import sys\nfrom kopt.cli import main\nmain(['problems'])\n"
-        "sys.exit(bool({'huggingface_hub', 'pyarrow', 'hydra', 'torch'} & set(sys.modules)))"
+        "heavy = {'huggingface_hub', 'pyarrow', 'hydra', 'torch'}\n"
+        "print('loaded', *sorted(heavy & set(sys.modules)))"
     )
-    subprocess.run(
-        [sys.executable, "-c", program], env=dict(os.environ), capture_output=True, check=True
+    command = [sys.executable, "-c", program]
+    listed = subprocess.run(
+        command, env=dict(os.environ), capture_output=True, text=True, check=True
     )
+    assert listed.stdout.splitlines()[-1] == "loaded"
