@@ -113,7 +113,7 @@ def performance_gate(
             session,
             loaded,
             firsts_us=firsts_us,
-            call_us=timing.time_us,
+            timing=timing,
             secret=rng.getrandbits(64),
             trail=trail,
         )

@@ -85,16 +85,17 @@ def is_win(record: Mapping[str, Any]) -> bool:
 def refusal(win: Win, found: EvalJson) -> str:
     """Return why a measurement does not uphold a win; empty where it does.
 
-    It does where the candidate is correct, still faster than the baseline, and the intervals
-    overlap, or the speed-up is within SAME_SHARE of the claim, or above it.
+    It does where the candidate is correct, still surely faster than the baseline, as a win must
+    be, and the intervals overlap, or the speed-up is within SAME_SHARE of the claim, or above it.
     """
     if found["kind"] != "correct":
         return f"{found['kind']}: {found['reason']}"
     speedup, interval = found["speedup"], found["speedup_ci"]
     if speedup is None or interval is None:
         return "it was not timed"
-    if speedup <= 1.0:
-        return f"no faster than {found['baseline']}"
+    if interval[0] <= 1.0:
+        low, high = interval
+        return f"no faster than {found['baseline']} for sure: {speedup:.2f} [{low:.2f}, {high:.2f}]"
     if interval[1] >= win.speedup_ci[0] or speedup >= (1.0 - SAME_SHARE) * win.speedup:
         return ""
     return f"slower than claimed by {1.0 - speedup / win.speedup:.0%}"

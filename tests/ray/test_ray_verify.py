@@ -125,6 +125,7 @@ def quick(tmp_path: Path) -> RunConfig:
     )
 
 
+@pytest.mark.alone
 def test_a_claim_that_cheats_or_does_not_repeat_does_not_hold(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -91,7 +91,12 @@ def test_a_win_is_above_one_percent_with_its_interval_above_one() -> None:
         ((2.0, 1.99, 2.01), (1.91, 1.90, 1.92), ""),  # apart, and within 5 %
         ((2.0, 1.99, 2.01), (2.6, 2.5, 2.7), ""),  # better than claimed
         ((2.0, 1.99, 2.01), (1.5, 1.4, 1.6), "slower than claimed by 25%"),
-        ((1.02, 1.005, 1.035), (0.99, 0.97, 1.01), "no faster than eager"),
+        (
+            (1.02, 1.005, 1.035),
+            (0.99, 0.97, 1.01),
+            "no faster than eager for sure: 0.99 [0.97, 1.01]",
+        ),
+        ((5.0, 4.9, 5.1), (1.5, 0.4, 6.0), "no faster than eager for sure: 1.50 [0.40, 6.00]"),
     ],
 )
 def test_a_win_is_upheld_near_its_claim_and_above_one(claimed, measured, why) -> None:
