@@ -18,7 +18,9 @@ from pathlib import Path
 
 from kopt.actors.build.cache import LEAST_FREE_BYTES, BuildCache, Entry
 from kopt.actors.build.compilers import build_key
+from kopt.actors.build.gpu_facts import GpuFacts, gpu_of_node
 from kopt.actors.build.toolchain import provide_toolchain
+from kopt.actors.build.triton_order import order_to_compile, triton_build_key
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.supervisor.child import ChildFailed
@@ -34,8 +36,11 @@ from kopt.static_check import static_check
 from kopt.verdict import CompileFailed, TimedOut, Verdict
 
 _LOG = logging.getLogger(__name__)
-BUILT_BY_IMPORT: frozenset[Language] = frozenset({"cpp", "cuda", "cute"})
-"""Languages whose candidates compile while they are imported; others have nothing to build."""
+BUILT_BY_IMPORT: frozenset[Language] = frozenset({"cpp", "cuda", "cute", "triton"})
+"""Languages that the build lane is for; others have nothing to build. Triton's candidates compile
+when they are called, which is done on stand-ins; the others compile while they are imported."""
+KERNELS_AT_ONCE = 4
+"""Of a Triton candidate, compiled side by side: more wait for Python's lock."""
 _EXTENSIONS = "cpp_extension"
 """Named by sources that build extensions of torch, which the light toolchain is for."""
 
@@ -99,14 +104,23 @@ def unbuilt(
 class Builder:
     """Builds candidates, one at a time; several builders share a cache."""
 
-    def __init__(self, config: EvaluateConfig, device: DeviceName, cache_dir: str) -> None:
+    def __init__(
+        self,
+        config: EvaluateConfig,
+        device: DeviceName,
+        cache_dir: str,
+        *,
+        gpu: GpuFacts | None = None,
+    ) -> None:
         """Start the zygote whose children import candidates; no device is touched.
 
         Args:
             config: for deadlines and limits.
             device: that the candidates are for.
             cache_dir: kopt's cache on this node.
+            gpu: that Triton candidates are compiled for; None for what this node has or names.
         """
+        self._gpu = gpu or (gpu_of_node() if device == "cuda" else None)
         self._config = config
         cache = Path(cache_dir)
         self._cache_dir = cache
@@ -116,7 +130,8 @@ class Builder:
         num_threads = len(os.sched_getaffinity(0))
         self._bench = Bench(
             zygote=Zygote(
-                child_environment(scratch=Path("/tmp"), num_threads=num_threads, cache_dir=cache)
+                child_environment(scratch=Path("/tmp"), num_threads=num_threads, cache_dir=cache),
+                compiles=self._gpu is not None,  # fake tensors need much of the compiler
             ),
             device="cpu",
             config=config,
@@ -132,7 +147,9 @@ class Builder:
             WorkerLost: the zygote is gone.
         """
         began_s = time.monotonic()
-        if candidate.language not in BUILT_BY_IMPORT:
+        if candidate.language not in BUILT_BY_IMPORT or (
+            candidate.language == "triton" and self._gpu is None
+        ):
             return nothing_to_build(candidate, cache_dir=self._cache_dir)
         if not static_check(candidate.source, language=candidate.language).passed:
             # The supervisor says why; code that fails gate 1 is not run, here neither.
@@ -159,11 +176,11 @@ class Builder:
         Raises:
             OSError: the cache's disk is full, or is not ours to write.
         """
-        key = build_key(candidate.source, language=candidate.language)
+        key = self._key(problem, candidate)
         with self._cache.entry(key) as entry:
             if entry.is_whole:
                 return BuildResult(build_dir=str(entry.folder), cached=True)
-            built = self._compile(problem, candidate, entry.folder)
+            built = self._make(problem, candidate, entry.folder)
             if built.verdict is None:
                 self._cache.keep(entry)
             else:
@@ -175,7 +192,44 @@ class Builder:
         folder = Path(tempfile.mkdtemp(prefix="kopt-build-"))
         folder.chmod(0o755)
         self._elsewhere.append(folder)
+        return self._make(problem, candidate, folder)
+
+    def _key(self, problem: Problem, candidate: Candidate) -> str:
+        if candidate.language == "triton" and self._gpu is not None:
+            mode = self._config.module_mode
+            return triton_build_key(problem=problem, candidate=candidate, gpu=self._gpu, mode=mode)
+        return build_key(candidate.source, language=candidate.language)
+
+    def _make(self, problem: Problem, candidate: Candidate, folder: Path) -> BuildResult:
+        if candidate.language == "triton" and self._gpu is not None:
+            return self._compile_ahead(problem, candidate, folder, gpu=self._gpu)
         return self._compile(problem, candidate, folder)
+
+    def _compile_ahead(
+        self, problem: Problem, candidate: Candidate, folder: Path, *, gpu: GpuFacts
+    ) -> BuildResult:
+        """Fill a folder with what a Triton candidate compiles; whatever happens is no verdict.
+
+        A child that ends early leaves whole files only: Triton renames them into its cache.
+        """
+        order = order_to_compile(
+            problem=problem,
+            candidate=candidate,
+            gpu=gpu,
+            mode=self._config.module_mode,
+            num_workers=min(KERNELS_AT_ONCE, self._bench.num_threads),
+        )
+        child, sandbox = None, "none"
+        try:
+            child = self._bench.child(problem, build_dir=folder, keeps_builds=True)
+            sandbox = child.sandbox
+            child.ask("import", timeout_s=self._config.timeouts.build_s, source=order, name="ahead")
+        except ChildFailed as failure:
+            _LOG.info("kernels are left to the device lane: %s", failure)
+        finally:
+            if child is not None:
+                child.end()
+        return BuildResult(sandbox=sandbox, build_dir=str(folder))
 
     def _compile(self, problem: Problem, candidate: Candidate, folder: Path) -> BuildResult:
         """Import the candidate in a child that keeps what it builds in an empty folder."""

@@ -47,6 +47,10 @@ class Cluster:
     """Device workers to start."""
     build_workers: int
     programmer_workers: int
+    in_flight: int = 1
+    """Candidates on one device at a time."""
+    warm_children: int = 0
+    """Processes kept ready on each device."""
     lanes: frozenset[str]
     """Lanes that the nodes declare as resources; others fall back to CPU."""
 
@@ -60,8 +64,10 @@ class Cluster:
             options["resources"] = {lane: 1}
         elif lane in ("build", "programmer"):
             options["num_cpus"] = 1
-        if lane == "timing" and self.device == "cuda":
-            options["num_gpus"] = 1
+        if lane == "timing":
+            options["max_concurrency"] = self.in_flight
+            if self.device == "cuda":
+                options["num_gpus"] = 1
         return options
 
 
@@ -137,10 +143,14 @@ def _describe(config: ClusterConfig, device: str) -> Cluster:
     if device == "cuda" and gpus == 0:
         raise ConfigError("device=cuda: the cluster has no GPU; use device=cpu, or see kopt doctor")
     kind: Literal["cpu", "cuda"] = "cuda" if gpus and device != "cpu" else "cpu"
+    warm = config.warm_children
     return Cluster(
         device=kind,
+        in_flight=config.in_flight,
+        warm_children=(config.in_flight + 1 if kind == "cuda" else 1) if warm is None else warm,
         devices=config.devices or (gpus if kind == "cuda" else 1),
-        build_workers=config.build_workers or max(1, cores // 2),
+        build_workers=config.build_workers
+        or (max(1, cores // 2) if kind == "cuda" else min(cores, max(2, cores // 2))),
         programmer_workers=config.programmer_workers,
         lanes=frozenset(resources) & {"programmer", "build", "verify", "timing", "profile"},
     )

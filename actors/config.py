@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from kopt.evaluation import Track
 from kopt.ladder import LadderName
 from kopt.reward import RewardBaseline
 from kopt.section import Section
+from kopt.timing import TimingProtocol
 
 DeviceKind = Literal["auto", "cpu", "cuda"]
+CacheMode = Literal["off", "read", "on"]
+
+
+def _word(value: object) -> object:
+    """Return `on` and `off` as YAML meant them: it reads both as truth values."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
 class TimeoutConfig(Section):
@@ -32,6 +39,9 @@ class TimeoutConfig(Section):
 class TimingConfig(Section):
     """How speed is measured (DESIGN §5.4)."""
 
+    protocol: TimingProtocol = "abba"
+    """`abba` races candidate and baseline in interleaved pairs; `do_bench` and `kernelbench` take
+    them one after the other, to compare with published figures (kopt.timing_protocol)."""
     min_pairs: int = Field(default=6, ge=4)
     """Interleaved pairs before the race may stop."""
     max_pairs: int = Field(default=40, ge=4)
@@ -49,6 +59,10 @@ class EvaluateConfig(Section):
     """Numeric policy (DESIGN §5.3)."""
     track: Track = "anything"
     """What may do the work; recorded in every result."""
+    min_own_share: float = Field(default=0.5, ge=0.0, le=1.0)
+    """On the track `kernels`: least share of the device's time in the candidate's own kernels, 0 to
+    1. Half, since the track asks who does the work: a kernel for an epilogue beside a library's
+    product is below it (exploits 54), a kernel that leaves copies and fills to torch above."""
     module_mode: Literal["train", "eval"] = "train"
     """KernelBench runs modules as constructed, in training mode."""
     baseline: RewardBaseline = "best"
@@ -61,6 +75,9 @@ class EvaluateConfig(Section):
     """Secret seeds for each input family."""
     memory_gib: float | None = Field(default=None, gt=0)
     """Host memory a candidate may use; None leaves it half of what is free."""
+    cache: Annotated[CacheMode, BeforeValidator(_word)] = "on"
+    """Verdicts of earlier runs: `on` uses and keeps them, `read` uses them, `off` neither. A run
+    judges no text twice whatever it says; `kopt eval` and `kopt verify` always judge."""
     secret: int | None = None
     """Seed of the hidden inputs; None draws one for the run. Set it only to debug."""
     timeouts: TimeoutConfig = TimeoutConfig()
@@ -77,10 +94,20 @@ class ClusterConfig(Section):
     devices: int | None = Field(default=None, ge=1)
     """Device workers; None: one for each GPU, or one on a CPU."""
     build_workers: int | None = Field(default=None, ge=1)
-    """Build workers; None: one for each two cores, at least one."""
+    """Build workers; None: one for each two cores, at least one; on a CPU, where they stand still
+    while anything is timed, at least two."""
     programmer_workers: int = Field(default=1, ge=1)
     """Processes of a programmer that runs here (rewriter)."""
     object_store_mb: int = Field(default=200, ge=80)
     """Of a local cluster, in MB."""
+    in_flight: int = Field(default=1, ge=1)
+    """Candidates on one device at a time: verified beside each other, timed one by one. On a GPU
+    three keep it busier; each holds half a GiB of context."""
+    warm_children: int | None = Field(default=None, ge=0)
+    """Processes kept ready on each device for candidates. None: one more than are in flight on a
+    GPU, one on a CPU."""
+    sessions: int = Field(default=3, ge=1)
+    """Problems kept ready on each device: reference, hidden inputs, baselines. Fewer where memory
+    runs short."""
     max_retries: int = Field(default=2, ge=0)
     """How often work whose worker died is tried elsewhere."""

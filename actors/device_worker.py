@@ -6,9 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from kopt.actors.builder import BuildResult
+from kopt.actors.child.memory import Place
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName
+from kopt.actors.metrics import DeviceMetrics
 from kopt.actors.supervisor.supervisor import Supervisor
+from kopt.actors.supervisor.supply import Supply
 from kopt.candidate import Candidate
 from kopt.evaluation import Evaluation
 from kopt.ports import Target
@@ -16,10 +19,15 @@ from kopt.problem import Problem
 
 
 class DeviceWorker:
-    """Owns one device; judges one candidate at a time."""
+    """Owns one device. As an actor with threads it judges several candidates at a time."""
 
     def __init__(
-        self, config: EvaluateConfig, device: DeviceName, number: int, cache_dir: str
+        self,
+        config: EvaluateConfig,
+        device: DeviceName,
+        number: int,
+        cache_dir: str,
+        supply: Supply | None = None,
     ) -> None:
         """Start.
 
@@ -28,16 +36,26 @@ class DeviceWorker:
             device: kind of device; which one is Ray's to say, by CUDA_VISIBLE_DEVICES.
             number: of this worker, for logs.
             cache_dir: kopt's cache on this node.
+            supply: how many candidates at a time, and what is kept ready for them; None: one, and
+                nothing.
 
         Raises:
             ConfigError: the device is not here.
         """
         self.number = number
-        self._supervisor = Supervisor(config, device=device, cache_dir=Path(cache_dir))
+        self._supervisor = Supervisor(
+            config, device=device, cache_dir=Path(cache_dir), supply=supply
+        )
+        self._metrics = DeviceMetrics(number=number, device=device)
 
     def target(self) -> Target:
         """Return what the device is."""
         return self._supervisor.target
+
+    @property
+    def exchange(self) -> Place:
+        """Where inputs and outputs lie that are exchanged with children."""
+        return self._supervisor.exchange
 
     def evaluate(self, problem: Problem, candidate: Candidate, built: BuildResult) -> Evaluation:
         """Verify and time one candidate that was built.
@@ -51,7 +69,12 @@ class DeviceWorker:
             build_dir = Path(built.build_dir)
             build_dir.mkdir(parents=True, exist_ok=True)
         evaluation = self._supervisor.evaluate(problem, candidate, build_dir=build_dir)
+        self._metrics.judged(evaluation, busy_s=self._supervisor.busy_s())
         return replace(evaluation, timeline_s={"built": built.build_s, **evaluation.timeline_s})
+
+    def settle(self) -> None:
+        """Wait for what goes on beside evaluations: children that end, or are forked ahead."""
+        self._supervisor.settle()
 
     def close(self) -> None:
         """End every process of this worker."""

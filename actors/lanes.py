@@ -1,8 +1,9 @@
-"""A lane: a few Ray actors of one kind, lent one call at a time, replaced when they die.
+"""A lane: a few Ray actors of one kind, lent a call or a few at a time, replaced when they die.
 
-Invariant: an actor runs at most one call; a caller gets its answer, or WorkerLost after the
-retries. An actor that died leaves its place empty; the next call that is lent it starts a new one,
-so that nothing is started while a fleet is being stopped.
+Invariant: an actor runs at most `depth` calls; a caller gets its answer, or WorkerLost after the
+retries. Calls beside one that killed its actor are tried again as that one is. An actor that died
+leaves its place empty; the next call that is lent it starts a new one, so that nothing is started
+while a fleet is being stopped.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ _LOG = logging.getLogger(__name__)
 class _Worker:
     number: int
     actor: Any
-    """None where it died and nobody has needed it since."""
+    """None where there is none: it died, or nobody has needed it yet."""
     last_key: str | None = None
     """What it worked on last: its caches are warm for it."""
+    calls: int = 0
+    """That it runs now."""
 
 
 @dataclass(slots=True)
@@ -51,6 +54,8 @@ class ActorLane:
         size: int,
         max_retries: int,
         limit_s: float,
+        depth: int = 1,
+        started: int | None = None,
     ) -> None:
         """Start the actors.
 
@@ -61,40 +66,47 @@ class ActorLane:
             max_retries: how often a call whose actor died is tried again.
             limit_s: seconds after which a call counts as hung: its actor is killed. The actor has
                 deadlines of its own; this one is for the actor itself.
+            depth: calls of one actor at a time, >= 1; above 1 its class is one for threads.
+            started: actors started now; the others when there is a call for them. None: all.
         """
         self._name = name
         self._start = start
         self._max_retries = max_retries
         self._limit_s = limit_s
-        self._idle = [_Worker(number, start(number)) for number in range(size)]
+        self._depth = depth
+        self._workers = [
+            _Worker(number, start(number) if started is None or number < started else None)
+            for number in range(size)
+        ]
         self._waiting: deque[_Waiter] = deque()
 
     async def call(self, method: str, *args: object, key: str = "") -> tuple[Any, float]:
         """Run `actor.method(*args)` on an idle actor, one that worked on `key` if there is one.
 
         Returns:
-            The method's result, and the seconds the call waited for an actor.
+            The method's result, and the seconds that went by before the actor that gave it was
+            lent: in the queue, and with actors that died.
 
         Raises:
             WorkerLost: the actors that ran it died, once and on every retry.
             KoptError: whatever the method itself raised on purpose. What it raised otherwise is
                 a WorkerLost too, without retries.
         """
-        queued_s = 0.0
+        asked_s = time.monotonic()
         lost = ""
         for _ in range(self._max_retries + 1):
-            asked_s = time.monotonic()
             worker = await self._lend(key)
-            queued_s += time.monotonic() - asked_s
+            queued_s = time.monotonic() - asked_s
+            if worker.actor is None:
+                _LOG.info("%s-%d is started", self._name, worker.number)
+                worker.actor = self._start(worker.number)
+            actor = worker.actor
             try:
-                if worker.actor is None:
-                    _LOG.warning("%s-%d is started again", self._name, worker.number)
-                    worker.actor = self._start(worker.number)
-                reference = getattr(worker.actor, method).remote(*args)
+                reference = getattr(actor, method).remote(*args)
                 return await asyncio.wait_for(reference, self._limit_s), queued_s
             except RayActorError as error:
                 lost = f"died: {str(error).splitlines()[0]}"
-                self._retire(worker)
+                self._retire(worker, actor)
             except RayTaskError as error:  # before TimeoutError: a method may raise that too
                 cause = error.cause
                 if isinstance(cause, KoptError):
@@ -107,34 +119,52 @@ class ActorLane:
                 ) from None
             except TimeoutError:
                 lost = f"did not answer within {self._limit_s:g} s"
-                self._retire(worker)
+                self._retire(worker, actor)
             except asyncio.CancelledError:
-                self._retire(worker)  # the call still runs in there; nobody will hear its answer
+                self._retire(worker, actor)  # it still runs in there; nobody will hear its answer
                 raise
             finally:
                 self._give_back(worker)
         raise WorkerLost(f"{self._name}-{worker.number}", lost)
 
     async def each(self, method: str, *args: object) -> list[Any]:
-        """Run a method on every actor, in order of their numbers; for start-up and tests."""
-        workers = sorted(self._idle, key=lambda worker: worker.number)
+        """Run a method on every actor there is, in order of their numbers."""
         return list(
             await asyncio.gather(
-                *(getattr(worker.actor, method).remote(*args) for worker in workers)
+                *(
+                    getattr(worker.actor, method).remote(*args)
+                    for worker in self._workers
+                    if worker.actor is not None
+                )
             )
         )
 
+    @property
+    def num_calls(self) -> int:
+        """Calls that run now."""
+        return sum(worker.calls for worker in self._workers)
+
+    @property
+    def num_waiting(self) -> int:
+        """Calls that wait for an actor."""
+        return sum(not waiter.lent.done() for waiter in self._waiting)
+
+    @property
+    def num_places(self) -> int:
+        """Calls that can run at a time."""
+        return self._depth * len(self._workers)
+
     def close(self) -> None:
         """Kill the idle actors; busy ones go with the cluster."""
-        for worker in self._idle:
-            self._retire(worker)
-        self._idle.clear()
+        for worker in self._workers:
+            if not worker.calls:
+                self._retire(worker, worker.actor)
 
     async def _lend(self, key: str) -> _Worker:
-        if self._idle:
-            worker = self._choose(key)
-            self._idle.remove(worker)
+        worker = self._choose(key)
+        if worker is not None:
             worker.last_key = key
+            worker.calls += 1
             return worker
         waiter = _Waiter(key)
         self._waiting.append(waiter)
@@ -147,27 +177,37 @@ class ActorLane:
                 self._give_back(waiter.lent.result())
             raise
 
-    def _choose(self, key: str) -> _Worker:
-        """Prefer warm caches, then an actor that has none to lose."""
-        ranked = sorted(
-            self._idle,
-            key=lambda worker: (worker.last_key != key, worker.last_key is not None, worker.number),
+    def _choose(self, key: str) -> _Worker | None:
+        """Prefer the one with the least to do, then warm caches, then one that has none to lose."""
+        free = [worker for worker in self._workers if worker.calls < self._depth]
+        return min(
+            free,
+            key=lambda worker: (
+                worker.calls,
+                worker.actor is None,
+                worker.last_key != key,
+                worker.last_key is not None,
+                worker.number,
+            ),
+            default=None,
         )
-        return ranked[0]
 
     def _give_back(self, worker: _Worker) -> None:
+        worker.calls -= 1
         live = [waiter for waiter in self._waiting if not waiter.lent.done()]
         if not live:
-            self._idle.append(worker)
             return
         waiter = next((each for each in live if each.key == worker.last_key), live[0])
         self._waiting.remove(waiter)
         worker.last_key = waiter.key
+        worker.calls += 1
         waiter.lent.set_result(worker)
 
-    def _retire(self, worker: _Worker) -> None:
-        if worker.actor is not None:
-            ray.kill(worker.actor)
+    def _retire(self, worker: _Worker, actor: Any) -> None:  # noqa: ANN401 - Ray types no handle
+        """End an actor, unless a call beside this one has done so and another is in its place."""
+        if actor is None or worker.actor is not actor:
+            return
+        ray.kill(actor)
         worker.actor = None
         worker.last_key = None
 

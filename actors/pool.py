@@ -1,13 +1,12 @@
 """The Evaluator port on Ray: the build lane on CPUs, then the timing lane, one actor a device.
 
-A device's actor verifies and times one candidate at a time, so nothing is timed beside another
-kernel. On the `cpu` device the build and programmer lanes share the cores that are timed, so all
-three exclude each other through one `Quiet`.
+A device's actor judges a few candidates at a time and times them one by one (supervisor/turns.py),
+so that nothing is timed beside another kernel. On the `cpu` device the build and programmer lanes
+share the cores that are timed: they work beside each other, and the device alone (quiet.py).
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -27,6 +26,9 @@ from kopt.actors.cluster import Cluster
 from kopt.actors.config import ClusterConfig, EvaluateConfig
 from kopt.actors.device_worker import DeviceWorker
 from kopt.actors.lanes import ActorLane
+from kopt.actors.metrics import LaneMetrics
+from kopt.actors.quiet import Quiet
+from kopt.actors.supervisor.supply import Supply
 from kopt.candidate import Candidate
 from kopt.errors import ConfigError
 from kopt.evaluation import Evaluation
@@ -36,19 +38,6 @@ from kopt.problem import Problem
 HUNG_S = 3_600.0
 """A device or build worker that answers nothing for this long is killed; candidates and stages
 have deadlines of their own, far below."""
-
-
-class Quiet:
-    """Keeps other work off the cores while a CPU is timed; does nothing for a GPU."""
-
-    def __init__(self, device: str) -> None:
-        """Make the lock; only `cpu` needs it."""
-        self._lock = asyncio.Lock() if device == "cpu" else None
-
-    async def hold(self, stack: AsyncExitStack) -> None:
-        """Enter the lock, until the stack closes."""
-        if self._lock is not None:
-            await stack.enter_async_context(self._lock)
 
 
 class RayEvaluator:
@@ -88,19 +77,31 @@ class RayEvaluator:
 
         def start_worker(number: int) -> Any:  # noqa: ANN401 - Ray types no handle
             remote = ray.remote(worker).options(**cluster.options("timing"))
-            return remote.remote(evaluate, cluster.device, number, str(cache_dir))
+            supply = Supply(
+                in_flight=cluster.in_flight,
+                warm_children=cluster.warm_children,
+                sessions=config.sessions,
+            )
+            return remote.remote(evaluate, cluster.device, number, str(cache_dir), supply)
 
         retries = config.max_retries
         self._build = ActorLane(
             "build",
             start_builder,
             size=cluster.build_workers,
+            started=(cluster.build_workers + 1) // 2,
             max_retries=retries,
             limit_s=HUNG_S,
         )
         self._devices = ActorLane(
-            "timing", start_worker, size=cluster.devices, max_retries=retries, limit_s=HUNG_S
+            "timing",
+            start_worker,
+            size=cluster.devices,
+            max_retries=retries,
+            limit_s=HUNG_S,
+            depth=cluster.in_flight,
         )
+        self._metrics = LaneMetrics()
 
     async def target(self) -> Target:
         """Return the device that candidates are written for.
@@ -118,39 +119,68 @@ class RayEvaluator:
         return self._target
 
     async def evaluate(self, problem: Problem, candidate: Candidate) -> Evaluation:
-        """Build, verify and time one candidate (the Evaluator port)."""
+        """Build, verify and time one candidate (the Evaluator port).
+
+        Of its seconds, those on the way to workers and back are `sent`: what passes here while they
+        account for nothing.
+        """
+        asked_s = time.monotonic()
+        built, queued_s = await self._built(problem, candidate)
+        if built.verdict is None:
+            evaluation, device_queued_s = await self._judged(problem, candidate, built)
+            queued_s += device_queued_s
+        else:
+            evaluation = unbuilt(
+                built,
+                built.verdict,
+                problem,
+                candidate,
+                config=self._evaluate,
+                target=await self.target(),
+            )
+        told = {"queued": queued_s, **evaluation.timeline_s}
+        told["sent"] = max(0.0, time.monotonic() - asked_s - sum(told.values()))
+        evaluation = replace(evaluation, timeline_s=told)
+        self._tell_metrics(evaluation)
+        return evaluation
+
+    async def _built(self, problem: Problem, candidate: Candidate) -> tuple[BuildResult, float]:
+        """Return what came of building it, and the seconds that it waited for that."""
+        if candidate.language not in BUILT_BY_IMPORT:
+            return nothing_to_build(candidate, cache_dir=self._cache_dir), 0.0
         asked_s = time.monotonic()
         async with AsyncExitStack() as stack:
             await self._quiet.hold(stack)
             quiet_s = time.monotonic() - asked_s
-            built, build_queued_s = await self._built(problem, candidate)
-            if built.verdict is not None:
-                failed = unbuilt(
-                    built,
-                    built.verdict,
-                    problem,
-                    candidate,
-                    config=self._evaluate,
-                    target=await self.target(),
-                )
-                return _with_queue(failed, quiet_s + build_queued_s)
-            evaluation, device_queued_s = await self._devices.call(
+            built, queued_s = await self._build.call("build", problem, candidate)
+        assert isinstance(built, BuildResult)
+        return built, quiet_s + queued_s
+
+    async def _judged(
+        self, problem: Problem, candidate: Candidate, built: BuildResult
+    ) -> tuple[Evaluation, float]:
+        """Return the evaluation, and the seconds that the candidate waited for a device."""
+        asked_s = time.monotonic()
+        async with AsyncExitStack() as stack:
+            await self._quiet.hold_alone(stack)
+            quiet_s = time.monotonic() - asked_s
+            evaluation, queued_s = await self._devices.call(
                 "evaluate", problem, candidate, built, key=problem.problem_id
             )
-            return _with_queue(evaluation, quiet_s + build_queued_s + device_queued_s)
+        assert isinstance(evaluation, Evaluation)
+        return evaluation, quiet_s + queued_s
 
-    async def _built(self, problem: Problem, candidate: Candidate) -> tuple[BuildResult, float]:
-        if candidate.language not in BUILT_BY_IMPORT:
-            return nothing_to_build(candidate, cache_dir=self._cache_dir), 0.0
-        built, queued_s = await self._build.call("build", problem, candidate)
-        assert isinstance(built, BuildResult)
-        return built, queued_s
+    def _tell_metrics(self, evaluation: Evaluation) -> None:
+        self._metrics.told(evaluation)
+        for name, lane in (("build", self._build), ("timing", self._devices)):
+            self._metrics.lane(
+                name,
+                num_calls=lane.num_calls,
+                num_places=lane.num_places,
+                num_waiting=lane.num_waiting,
+            )
 
     def close(self) -> None:
         """Let the idle actors go."""
         self._build.close()
         self._devices.close()
-
-
-def _with_queue(evaluation: Evaluation, queued_s: float) -> Evaluation:
-    return replace(evaluation, timeline_s={"queued": queued_s, **evaluation.timeline_s})

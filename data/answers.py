@@ -32,7 +32,13 @@ def answer_from_text(text: str) -> Answer:
             messages=tuple(Message(role, words) for role, words in record["messages"]),
             sampling=record["sampling"],
             completions=tuple(
-                Completion(**{**fields, "usage": Usage(**fields["usage"])})
+                Completion(
+                    **{
+                        **fields,
+                        "usage": Usage(**fields["usage"]),
+                        "tool_calls": tuple(fields.get("tool_calls", ())),
+                    }
+                )
                 for fields in record["completions"]
             ),
             note=record["note"],

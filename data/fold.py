@@ -16,8 +16,11 @@ from kopt.evaluation import EvalJson
 from kopt.events import (
     AnswerReceived,
     CandidateMade,
+    EvidenceTaken,
     ExpansionAsked,
     ExpansionCancelled,
+    FindingsMade,
+    ProfileAnalysed,
     PromptSent,
     RunEnded,
     SearchEnded,
@@ -61,6 +64,16 @@ class ExpansionState:
 
 
 @dataclass(slots=True, kw_only=True)
+class ProfileState:
+    """What the journal knows of one candidate's profile in one search."""
+
+    evidence: EvidenceTaken
+    findings: FindingsMade | None = None
+    """None in arms without findings, and where there is no evidence."""
+    analysis: ProfileAnalysed | None = None
+
+
+@dataclass(slots=True, kw_only=True)
 class SearchState:
     """What the journal knows of one search."""
 
@@ -73,6 +86,10 @@ class SearchState:
     """Everything that its tree went through, in order: applied to a new tree, it gives the same."""
     expansions: dict[int, ExpansionState] = field(default_factory=dict)
     """Ordinal to expansion, in the order asked."""
+    profiles: dict[str, ProfileState] = field(default_factory=dict)
+    """Candidate id to its profile, in the order taken."""
+    reference: EvidenceTaken | None = None
+    """Of the problem's reference, where energy counts."""
     ended: SearchEnded | None = None
     """None while it runs; asking after an end (a budget was raised) opens it again."""
 
@@ -140,7 +157,10 @@ def apply(state: RunState, record: Record) -> None:
         expansion = search.expansions.get(body.expansion)
         if expansion is None:
             raise _contradiction(record, f"expansion {body.expansion} was not asked")
-        why = _apply_to_expansion(expansion, body)
+        if isinstance(body, EvidenceTaken | FindingsMade | ProfileAnalysed):
+            why = _apply_to_profile(search, expansion, body)
+        else:
+            why = _apply_to_expansion(expansion, body)
         if why is not None:
             raise _contradiction(record, f"expansion {body.expansion}: {why}")
         if isinstance(body, Told | ExpansionCancelled):
@@ -155,6 +175,18 @@ def verdict_cache(state: RunState) -> dict[tuple[str, str], EvalJson]:
             for index, evaluation in expansion.verdicts.items():
                 key = search.started.problem, expansion.candidates[index].candidate
                 known.setdefault(key, evaluation)
+    return known
+
+
+def evidence_cache(state: RunState) -> dict[tuple[str, str], EvidenceTaken]:
+    """Return how each (problem id, candidate id) was profiled first, over all searches."""
+    known: dict[tuple[str, str], EvidenceTaken] = {}
+    for search in state.searches.values():
+        for candidate, profile in search.profiles.items():
+            known.setdefault((search.started.problem, candidate), profile.evidence)
+        if search.reference is not None:
+            key = search.started.problem, search.reference.candidate
+            known.setdefault(key, search.reference)
     return known
 
 
@@ -209,6 +241,39 @@ def _apply_to_expansion(
             expansion.cancelled = body
         case _:
             assert_never(body)
+    return None
+
+
+def _apply_to_profile(
+    search: SearchState,
+    expansion: ExpansionState,
+    body: EvidenceTaken | FindingsMade | ProfileAnalysed,
+) -> str | None:
+    """Take an event in; return what it contradicts, or None."""
+    if isinstance(body, EvidenceTaken) and body.is_reference:
+        if search.reference is not None:
+            return "the reference was profiled before"
+        search.reference = body
+        return None
+    made = expansion.candidates.get(body.index)
+    if made is None or made.candidate != body.candidate:
+        return f"a profile of another candidate than slot {body.index} holds"
+    known = search.profiles.get(body.candidate)
+    if isinstance(body, EvidenceTaken):
+        if known is not None:
+            return f"candidate {body.candidate:.12} was profiled before"
+        search.profiles[body.candidate] = ProfileState(evidence=body)
+        return None
+    if known is None or known.evidence.ref is None:
+        return f"candidate {body.candidate:.12} has no evidence"
+    if isinstance(body, FindingsMade):
+        if known.findings is not None:
+            return f"candidate {body.candidate:.12} had findings before"
+        known.findings = body
+        return None
+    if known.analysis is not None:
+        return f"the profile of candidate {body.candidate:.12} was analysed before"
+    known.analysis = body
     return None
 
 

@@ -13,13 +13,13 @@ from dataclasses import replace
 from typing import cast
 
 from kopt.data.answers import answer_from_text
-from kopt.data.fold import ExpansionState, RunState, SearchState, apply
+from kopt.data.fold import ExpansionState, RunState, SearchState, apply, evidence_cache
 from kopt.data.journal_files import JOURNAL_FOLDER, read_events
 from kopt.data.record import Record
 from kopt.data.rundir import RunDir
 from kopt.errors import ConfigError, ProblemError, ProgrammerUnavailable, StoreError, WorkerLost
 from kopt.evaluation import EvalJson, Evaluation, from_json
-from kopt.events import VerdictReached
+from kopt.events import EvidenceTaken, VerdictReached
 from kopt.identity import canonical_json
 from kopt.ports import Answer
 from kopt.problem import Problem
@@ -68,6 +68,7 @@ class Recording:
         self._searches = {_key(search): search for search in state.searches.values()}
         self._evaluations = evaluations
         self._lost = dict(_losses(state))
+        self._evidence = evidence_cache(state)
 
     @classmethod
     def open(cls, path: str, *, verdicts: bool) -> Recording:
@@ -174,6 +175,10 @@ class Recording:
             return from_json(json.loads(text))
         except ValueError as error:
             raise StoreError(str(self.run.path), str(error)) from error
+
+    def evidence(self, problem_id: str, candidate_id: str) -> EvidenceTaken | None:
+        """Return how a candidate was profiled first; None where it was not."""
+        return self._evidence.get((problem_id, candidate_id))
 
     def loss(self, problem_id: str, candidate_id: str) -> RecordedLoss | RecordedFault | None:
         """Return why a candidate was given up before it had a verdict; None if it was not."""

@@ -18,6 +18,7 @@ from kopt.data.rundir import RunDir
 from kopt.data.schema import RESULTS_SCHEMA
 from kopt.errors import StoreError
 from kopt.evaluation import EvalJson, rank
+from kopt.events import AnswerReceived, ProfileAnalysed
 from kopt.verdict import VerdictKind
 
 Outcome = Literal["optimized", "matched", "synthesis_failed", "fallback", "unsolved"]
@@ -27,6 +28,9 @@ OPTIMIZED_SPEEDUP = 1.01
 
 _DEVICE_STAGES = ("verified", "timed", "profiled")
 """Stages of `timeline_s` that hold the device."""
+
+ADDED = {"candidates_per_gpu_hour"}
+"""Columns that files of earlier versions lack; null there."""
 
 _CAUSES: dict[VerdictKind, str] = {
     "compile_failed": "compile",
@@ -76,6 +80,9 @@ class ResultRow(TypedDict):
     """From the first event of the search to its last."""
     gpu_s: float
     """Seconds of the device for verifying, timing and profiling; of the CPU where that is it."""
+    candidates_per_gpu_hour: float | None
+    """Of the candidates that were run, to the hour of the device's time that they took; null where
+    they took none. Candidates judged beside each other each count their own time."""
     tokens_in: int
     tokens_out: int
     cost_usd: float
@@ -116,10 +123,11 @@ def read_results(path: Path | str) -> list[ResultRow]:
         table = pq.read_table(path)
     except (pa.ArrowException, OSError) as error:
         raise StoreError(str(path), f"not a results file: {error}") from error
-    missing = set(RESULTS_SCHEMA.names) - set(table.column_names)
+    missing = set(RESULTS_SCHEMA.names) - set(table.column_names) - ADDED
     if missing:
         raise StoreError(str(path), f"not a results file: it lacks {', '.join(sorted(missing))}")
-    return cast("list[ResultRow]", table.select(RESULTS_SCHEMA.names).to_pylist())
+    rows = [{**dict.fromkeys(ADDED), **row} for row in table.to_pylist()]
+    return [cast("ResultRow", {name: row[name] for name in RESULTS_SCHEMA.names}) for row in rows]
 
 
 def best_slot(search: SearchState) -> tuple[ExpansionState, int] | None:
@@ -142,6 +150,9 @@ def _row(search: SearchState) -> ResultRow:
     answers = [
         answer for expansion in search.expansions.values() for answer in expansion.answers.values()
     ]
+    # What a model said of profiles costs as its answers do; it is no answer.
+    paid: list[AnswerReceived | ProfileAnalysed] = [*answers]
+    paid += [p.analysis for p in search.profiles.values() if p.analysis is not None]
     low, high = (None, None) if best is None else best["speedup_ci"] or (None, None)
     return {
         "problem": started.problem,
@@ -170,9 +181,10 @@ def _row(search: SearchState) -> ResultRow:
         "iterations": sum(bool(expansion.told) for expansion in search.expansions.values()),
         "wall_s": (search.last_ns - search.first_ns) / 1e9,
         "gpu_s": _device_seconds(search),
-        "tokens_in": sum(answer.tokens_in for answer in answers),
-        "tokens_out": sum(answer.tokens_out for answer in answers),
-        "cost_usd": float(sum(answer.cost_usd for answer in answers)),
+        "candidates_per_gpu_hour": _per_hour(search),
+        "tokens_in": sum(each.tokens_in for each in paid),
+        "tokens_out": sum(each.tokens_out for each in paid),
+        "cost_usd": float(sum(each.cost_usd for each in paid)),
         "answers": sum(answer.text is not None or bool(answer.fault) for answer in answers),
         "answers_faulty": sum(bool(answer.fault) for answer in answers),
     }
@@ -223,8 +235,21 @@ def _ratio(best: EvalJson | None, baseline: Literal["eager_us", "compile_us"]) -
     return cast("float", best[baseline]) / best["time_us"]
 
 
+def _per_hour(search: SearchState) -> float | None:
+    seconds = _device_seconds(search)
+    live = sum(
+        index not in expansion.cached
+        for expansion in search.expansions.values()
+        for index in expansion.verdicts
+    )
+    return live * 3600.0 / seconds if live and seconds > 0.0 else None
+
+
 def _device_seconds(search: SearchState) -> float:
-    return sum(
+    profiled_s = sum(profile.evidence.profiled_s for profile in search.profiles.values())
+    if search.reference is not None:
+        profiled_s += search.reference.profiled_s
+    return profiled_s + sum(
         evaluation["timeline_s"].get(stage, 0.0)
         for expansion, index, evaluation in _verdicts(search)
         if index not in expansion.cached

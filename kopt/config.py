@@ -7,9 +7,9 @@ beside the part that reads it, and a part is given its own section, never the wh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, Self
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from kopt.actors.config import (
     ClusterConfig,
@@ -19,10 +19,15 @@ from kopt.actors.config import (
 from kopt.actors.programmers.config import ProgrammerConfig, RewriterConfig
 from kopt.config_errors import error_lines
 from kopt.data.problems.config import ProblemsConfig
+from kopt.driver.profile_rule import EnergyMode, EnergyProxy, ProfileWhen
 from kopt.errors import ConfigError
+from kopt.ports import Orchestration
 from kopt.reward import RewardBaseline, RewardRule
 from kopt.search.config import MctsConfig, SearchConfig
 from kopt.section import Section
+from kopt.tools.diagnosis import MAX_FINDINGS
+from kopt.tools.energy_reward import EPSILON
+from kopt.tools.feedback import FeedbackMode
 
 
 class RewardConfig(Section):
@@ -32,10 +37,53 @@ class RewardConfig(Section):
     """Least reward of a correct candidate; null is the paper (no floor)."""
     baseline: RewardBaseline = "best"
     """What ln(speedup) is against; `eager` for KernelPro's arms."""
+    energy_epsilon: float = Field(default=EPSILON, gt=0)
+    """Weight of ln(energy reduction) with energy=aware; its term never outweighs half a per cent of
+    speed."""
+    energy_proxy: EnergyProxy = "corrected"
+    """Form of the energy proxy there: `paper` is KernelPro's Eq. 4, which charges wide loads."""
 
-    def rule(self) -> RewardRule:
-        """Return the domain's form of this section."""
-        return RewardRule(floor=self.floor, baseline=self.baseline)
+    def rule(self, energy: EnergyMode = "off") -> RewardRule:
+        """Return the domain's form of this section, under a mode of energy."""
+        return RewardRule(
+            floor=self.floor,
+            baseline=self.baseline,
+            energy_epsilon=self.energy_epsilon if energy == "aware" else 0.0,
+        )
+
+
+class FindingsConfig(Section):
+    """What is profiled, and what of it authors are told; see kopt.driver.profile_rule."""
+
+    feedback: FeedbackMode = "tools"
+    """`tools`: findings (KernelPro). `rules`: throughputs and the three of NVIDIA's rules with the
+    greatest estimate (KernelOPT). `raw`: about fifty counters. `none`: nothing."""
+    max: int | None = Field(default=MAX_FINDINGS, ge=1)
+    """Findings in a prompt; null: all."""
+    orchestration: Orchestration = "proactive"
+    """`proactive`: findings stand in the prompt. `reactive`: the tools are offered to the model as
+    functions; only with programmer=openai and feedback=tools."""
+    profile: ProfileWhen | None = None
+    """Which correct candidates: `expanded` (those that are to be optimised), `correct` (each),
+    `best` (each that is the fastest so far), `none`; null: `expanded` where authors read findings,
+    else `none`."""
+    share: float | None = Field(default=0.5, gt=0, le=1)
+    """Of the device's time that profiles may take; null for no bound. Of no effect with
+    deterministic=true, where prompts are not to depend on the clock."""
+    deadline_s: float = Field(default=300.0, gt=0)
+    """For one profile, waiting for the device included."""
+
+
+class ToolsConfig(Section):
+    """Micro-profiling tools beside kopt's own."""
+
+    files: tuple[str, ...] = ()
+    """Python files that register tools (kopt/tools/README.md); a single one may stand alone."""
+
+    @field_validator("files", mode="before")
+    @classmethod
+    def _one_may_stand_alone(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
 
 
 class LimitsConfig(Section):
@@ -74,6 +122,14 @@ class RunConfig(Section):
     programmer: ProgrammerConfig = Field(default_factory=RewriterConfig)
     evaluate: EvaluateConfig = Field(default_factory=EvaluateConfig)
     reward: RewardConfig = Field(default_factory=RewardConfig)
+    findings: FindingsConfig = Field(default_factory=FindingsConfig)
+    tools: ToolsConfig = Field(default_factory=ToolsConfig)
+    profile_analysis: Literal["on", "off"] = "off"
+    """Whether a model condenses the profile of what is optimised (KernelPro's profiling agent): one
+    more call for each such node; only with programmer=openai."""
+    energy: EnergyMode = "off"
+    """`measure`: each correct candidate's energy is journalled, and the search does not know.
+    `aware`: it breaks ties of speed in the reward, and authors are told."""
     cluster: ClusterConfig = Field(default_factory=ClusterConfig)
     keep_best: int = Field(default=3, ge=1)
     """Distinct correct candidates of each problem kept in `best/`."""
@@ -83,6 +139,29 @@ class RunConfig(Section):
     max_in_flight_per_search: int | None = Field(default=None, ge=1)
     """Expansions under way in one search; null: all of them where writing is quick (rewriter,
     recorded), else 4, so that a tree hears of some before it asks for more."""
+
+    @field_validator("profile_analysis", "energy", mode="before")
+    @classmethod
+    def _a_word(cls, value: object) -> object:
+        # YAML 1.1 reads on and off as truth values.
+        return {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
+
+    @model_validator(mode="after")
+    def _a_model_for_a_model_s_work(self) -> Self:
+        kind = self.programmer.kind
+        if self.profile_analysis == "on" and kind != "openai":
+            raise ValueError(f"profile_analysis=on asks a model, and programmer={kind} is none")
+        if self.findings.orchestration == "reactive" and kind != "openai":
+            raise ValueError(
+                "findings.orchestration=reactive lets a model call tools, and "
+                f"programmer={kind} is none"
+            )
+        if self.findings.orchestration == "reactive" and self.findings.feedback != "tools":
+            raise ValueError(
+                "findings.orchestration=reactive offers tools; "
+                f"with findings.feedback={self.findings.feedback} there are none to offer"
+            )
+        return self
 
     @field_validator("problem", "seed", mode="before")
     @classmethod

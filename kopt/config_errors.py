@@ -72,6 +72,8 @@ def _line(detail: ErrorDetails, model: type[BaseModel]) -> str:
     message = detail["msg"].removeprefix("Value error, ")
     if detail["type"] == SECRET_FAULT:
         return f"conf {path}: {message}"
+    if not path:  # of several keys together: the message names them
+        return f"conf: {message}"
     return f"conf {path}: {message} (got {_shown(detail['input'])})"
 
 

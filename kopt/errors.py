@@ -39,6 +39,10 @@ class WorkerLost(KoptError):
         return f"worker {self.worker} ended without an answer ({self.why})"
 
 
+class ProfileFailed(KoptError):
+    """No evidence at all could be had of a candidate: one line on why. It costs no verdict."""
+
+
 class ProgrammerUnavailable(KoptError):
     """The programmer cannot write now (endpoint down, wrong key, limit reached)."""
 

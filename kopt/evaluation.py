@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from kopt.candidate import Language
 from kopt.ladder import LadderName
-from kopt.timing import Baseline, Timing
+from kopt.timing import Baseline, Timing, TimingProtocol
 from kopt.verdict import (
     Cheated,
     CompileFailed,
@@ -28,6 +28,8 @@ from kopt.verdict import (
 
 SCHEMA_VERSION = 1
 Track = Literal["kernels", "anything"]
+BASELINE_CHECK = "baseline:"
+"""How the names of checks on baselines begin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,7 @@ class TimingJson(TypedDict):
     speedup: float | None
     speedup_ci: tuple[float, float] | None
     num_pairs: int | None
+    protocol: TimingProtocol | None
     sol_us: float | None
     sol_share: float | None
 
@@ -137,6 +140,15 @@ def rank(record: EvalJson) -> tuple[float, float]:
     if record["kind"] != "correct" or speedup is None or interval is None:
         return float("-inf"), float("-inf")
     return interval[0], speedup
+
+
+def missing_baselines(record: EvalJson) -> list[str]:
+    """Return a line for each baseline that could not be measured: `compile: not measured: …`."""
+    return [
+        f"{check['name'].removeprefix(BASELINE_CHECK)}: {check['detail']}"
+        for check in record["checks"]
+        if check["name"].startswith(BASELINE_CHECK) and not check["passed"]
+    ]
 
 
 def to_json(evaluation: Evaluation) -> EvalJson:
@@ -232,6 +244,7 @@ def _timing(record: EvalJson) -> Timing:
         max_autotune_us=values["max_autotune_us"],
         sol_us=values["sol_us"],
         num_pairs=values["num_pairs"],
+        protocol=values.get("protocol") or "abba",  # the only one before there were others
     )
 
 

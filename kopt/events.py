@@ -118,6 +118,71 @@ class VerdictReached:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceTaken:
+    """A candidate was profiled, or it was tried."""
+
+    kind: ClassVar[str] = "evidence"
+    candidate: str
+    expansion: int
+    index: int
+    """Expansion and slot that first held the candidate."""
+    ref: str | None
+    """Artefact: the evidence as JSON; None where none could be had."""
+    level: str | None
+    """`ncu`, `timeline` or `static`; None without evidence."""
+    reason: str
+    """Why there is none, in one line; empty where there is."""
+    cached: bool
+    """It was profiled for another search of the run; nothing was run."""
+    profiled_s: float
+    """Seconds of the device, waiting for it included; 0 where nothing was run."""
+    is_reference: bool = False
+    """It is the problem's reference, written as a candidate, whose energy others are held against;
+    expansion and slot are those that asked for it first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindingsMade:
+    """What the tools concluded from a candidate's evidence (feedback `tools`)."""
+
+    kind: ClassVar[str] = "findings"
+    candidate: str
+    expansion: int
+    index: int
+    findings: list[dict[str, Any]]
+    """Of speed (CONTRACTS.md, Finding), the first in rank first."""
+    left_out: int
+    """Findings of speed beyond `findings.max`."""
+    remarks: list[dict[str, Any]]
+    """Whether there is headroom at all."""
+    energy_notes: list[dict[str, Any]]
+    silent: list[str]
+    """Tools whose figures the evidence lacks, and those that failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileAnalysed:
+    """A model condensed a candidate's profile. Written before it is used, as answers are."""
+
+    kind: ClassVar[str] = "profile_analysis"
+    candidate: str
+    expansion: int
+    index: int
+    messages: str
+    """Artefact: JSON list of [role, text]."""
+    sampling: dict[str, Any]
+    text: str | None
+    """Artefact: the completion's own words."""
+    analysis: dict[str, Any] | None
+    """Bottleneck, severity, steps, summary; None where the words hold none."""
+    fault: str
+    """Why they hold none, in one line."""
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
     """The tree heard of a verdict."""
 
@@ -126,6 +191,8 @@ class Told:
     index: int
     node: int
     reward: float
+    energy_reduction: float | None = None
+    """Reference's energy ÷ candidate's, where it is part of the reward."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +232,9 @@ EventBody = (
     | AnswerReceived
     | CandidateMade
     | VerdictReached
+    | EvidenceTaken
+    | FindingsMade
+    | ProfileAnalysed
     | Told
     | ExpansionCancelled
     | SearchEnded
@@ -181,6 +251,9 @@ EVENT_TYPES: dict[str, type[EventBody]] = {
         AnswerReceived,
         CandidateMade,
         VerdictReached,
+        EvidenceTaken,
+        FindingsMade,
+        ProfileAnalysed,
         Told,
         ExpansionCancelled,
         SearchEnded,

@@ -31,6 +31,8 @@ class Block:
     """All calls, by the child's clock."""
     total_us: float
     """All calls with what was done between them, by the child's clock."""
+    calls_us: tuple[float, ...] = ()
+    """Each call, by the child's clock, where it told them apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

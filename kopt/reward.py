@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from kopt.timing import Timing
+from kopt.tools.energy_reward import TIE, energy_aware_reward
 from kopt.verdict import (
     Cheated,
     CompileFailed,
@@ -33,6 +34,20 @@ class RewardRule:
     baseline: RewardBaseline = "best"
     """What ln(speedup) is against: `best` is the faster of eager and compile; KernelPro's arms
     use `eager`."""
+    energy_epsilon: float = 0.0
+    """Weight of ln(energy reduction), >= 0; 0 leaves energy out."""
+
+
+def with_energy(verdict: Verdict, reduction: float | None) -> Verdict:
+    """Return the verdict with what its candidate saves of the reference's energy, if it is known.
+
+    Args:
+        verdict: of any kind; only a correct one changes.
+        reduction: reference's energy ÷ candidate's, above 0; None: not known.
+    """
+    if reduction is None or not isinstance(verdict, Correct):
+        return verdict
+    return replace(verdict, energy_reduction=reduction)
 
 
 def speedup_over(timing: Timing, baseline: RewardBaseline) -> float:
@@ -52,13 +67,23 @@ def reward(verdict: Verdict, rule: RewardRule) -> float:
     """Return the reward of a verdict.
 
     r = ln(speedup) if correct, but at least `rule.floor`; -2 for a wrong or cheating candidate;
-    -3 for one that crashed, ran out of time or did not compile.
+    -3 for one that crashed, ran out of time or did not compile. Where energy counts, the first is
+    ln(speedup) + ε · ln(energy reduction), the second term bounded to half a tie of speed.
 
-    Source: KernelPro Eq. 1; the floor is ours.
+    Source: KernelPro Eq. 1 and Eq. 3; the floor and the bound are ours.
     """
     match verdict:
-        case Correct(timing=timing):
-            value = math.log(speedup_over(timing, rule.baseline))
+        case Correct(timing=timing, energy_reduction=reduction):
+            speedup = speedup_over(timing, rule.baseline)
+            value = math.log(speedup)
+            if rule.energy_epsilon > 0 and reduction is not None:
+                value = energy_aware_reward(
+                    speedup,
+                    energy_reduction=reduction,
+                    epsilon=rule.energy_epsilon,
+                    # Eq. 3 is lexicographic only with a bound, whatever its weight.
+                    log_bound=0.5 * TIE / rule.energy_epsilon,
+                )
             return value if rule.floor is None else max(value, rule.floor)
         case Incorrect() | Cheated():
             return INCORRECT_REWARD

@@ -13,12 +13,16 @@ from typing import Literal
 
 Baseline = Literal["eager", "compile", "max_autotune"]
 
+TimingProtocol = Literal["abba", "do_bench", "kernelbench"]
+"""How times were taken (kopt.timing_protocol): times of two protocols do not compare."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     """What timing a correct candidate found, in microseconds of one call.
 
-    Cold where the device allows it (CUDA: L2 flushed before each call).
+    Cold where the device allows it (CUDA: L2 flushed before each call). Where this says median,
+    `kernelbench` has the mean.
     """
 
     time_us: float
@@ -30,9 +34,11 @@ class Timing:
     baseline_us: float
     """Median of the baseline, interleaved with the candidate."""
     speedup: float
-    """baseline ÷ candidate, from interleaved pairs (not from the two medians)."""
+    """baseline ÷ candidate, from interleaved pairs (not from the two medians) where there are
+    pairs."""
     speedup_ci: tuple[float, float]
-    """95 % interval of the speed-up."""
+    """Interval of the speed-up: above 1 in less than one of 300 races of equal kernels
+    (kopt.racing); without pairs a 95 % interval."""
     eager_us: float
     """Median of the reference in eager mode."""
     compile_us: float | None
@@ -42,7 +48,9 @@ class Timing:
     sol_us: float | None = None
     """Speed of light of the problem on this device; None where unknown."""
     num_pairs: int = 0
-    """Interleaved pairs that the speed-up rests on."""
+    """Interleaved pairs that the speed-up rests on; 0 under a protocol that makes none."""
+    protocol: TimingProtocol = "abba"
+    """How every time here was taken."""
 
     @property
     def sol_share(self) -> float | None:

@@ -135,6 +135,9 @@ class Correct:
     kind: ClassVar[VerdictKind] = "correct"
     timing: Timing
     error: NumericError
+    energy_reduction: float | None = None
+    """Reference's energy ÷ candidate's, by the counters' proxy; None where energy does not count
+    or is not known. No part of the evaluation: the `told` event keeps it."""
 
     @property
     def reason(self) -> str:

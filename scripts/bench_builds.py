@@ -79,7 +79,7 @@ class Row:
     stock_cpu_s: float
     light_cpu_s: float
     is_light: bool
-    """It was built through the light headers; otherwise torch's own path decided."""
+    """It was built, or found wrong, through the light headers; otherwise torch's path decided."""
     is_same: bool
     """What it said and gave is the same three times."""
 
@@ -127,7 +127,7 @@ def measure(name: str, source: str, folder: Path, *, number: int) -> Row:
         warm_s=third["import_s"],
         stock_cpu_s=first["cpu_s"],
         light_cpu_s=second["cpu_s"],
-        is_light=any(builds["light"].rglob("*.light")),
+        is_light=not any(builds["light"].rglob("*.stock")),
         is_same=said[0] == said[1] == said[2],
     )
 
@@ -186,7 +186,7 @@ def report(rows: list[Row], *, setup_s: float) -> None:
     }
     print(
         f"{totals['ratio']:.1f}x over all {len(rows)}, {totals['ratio_built_light']:.1f}x over the "
-        f"{len(through)} built light, {totals['ratio_warm']:.1f}x warm; outputs "
+        f"{len(through)} decided light, {totals['ratio_warm']:.1f}x warm; outputs "
         f"{'the same' if totals['same_outputs'] else 'DIFFER'}"
     )
     if "--json" in sys.argv:

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from kopt.actors.cluster import open_cluster
 from kopt.actors.config import ClusterConfig, EvaluateConfig
-from kopt.actors.pool import Quiet, RayEvaluator
+from kopt.actors.pool import RayEvaluator
+from kopt.actors.quiet import Quiet
 from kopt.clock import SystemClock
 from kopt.data.journal import Journal
 from kopt.driver.loop import Driver, Pace

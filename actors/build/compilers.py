@@ -18,7 +18,7 @@ from kopt.actors.build.headers import NATIVE
 
 ASK_S = 20.0
 """For a compiler or a driver to say what it is."""
-_OURS = ("headers.py", "light_compiler.py", "provision.py")
+_OURS = ("headers.py", "light_compiler.py", "light_errors.py", "provision.py", "words.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,9 @@
 Run by torch in place of the real compiler, in the sandbox of a build: it imports nothing but the
 standard library. `light_compiler.py KIND REAL ARGUMENT...`, KIND `cxx` or `nvcc`. A source that
 does not compile through the light headers is compiled as it would have been, and what that prints
-is what the caller sees; an extension is built wholly the one way or wholly the other. Flags are
-never changed, but for two include folders put first.
+is what the caller sees; unless that is certain without asking (see `light_errors`). An extension is
+built wholly the one way or wholly the other. Flags are never changed, but for two include folders
+put first.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -135,7 +137,13 @@ def compile_source(wanted: Compilation, *, real: str, arguments: list[str]) -> i
         try:
             write_tailored(text, folder=folder)
             command = [real, "-isystem", str(folder), "-isystem", str(TOOLCHAIN / "include")]
-            tried = subprocess.run([*command, *wanted.arguments], capture_output=True, check=False)
+            tried = subprocess.run(
+                [*command, *wanted.arguments],
+                capture_output=True,
+                check=False,
+                text=True,
+                errors="replace",
+            )
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         if tried.returncode == 0:
@@ -144,8 +152,23 @@ def compile_source(wanted: Compilation, *, real: str, arguments: list[str]) -> i
                 Path(wanted.depfile).write_text(f"{wanted.target}: {' '.join(escaped)}\n")
             Path(wanted.target + LIGHT).write_text(json.dumps([real, *arguments]))
             return 0
+        words = certain_words(tried.stderr, tried.stdout, sources=sources)
+        if words is not None:
+            sys.stderr.write(words)
+            return tried.returncode
     Path(wanted.target + STOCK).touch()
     return run([real, *arguments])
+
+
+def certain_words(*said: str, sources: dict[Path, str]) -> str | None:
+    """Return what torch's own build would say of a source that fails, where that is certain."""
+    try:
+        known = frozenset((TOOLCHAIN / "words").read_text(encoding="utf-8").split("\n"))
+    except FileNotFoundError:
+        return None
+    errors = runpy.run_path(str(Path(__file__).with_name("light_errors.py")))
+    words: str | None = errors["certain_words"]("\n".join(said), sources=sources, known=known)
+    return words
 
 
 def link(arguments: list[str], *, objects: list[str], real: str) -> int:

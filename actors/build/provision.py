@@ -15,6 +15,7 @@ import torch
 
 from kopt.actors.build.compilers import Compilers
 from kopt.actors.build.headers import NATIVE, write_headers, write_index
+from kopt.actors.build.words import write_words
 
 STEP_S = 600.0
 """For one compilation of the bridge on a busy host."""
@@ -71,12 +72,16 @@ def provision(folder: Path, *, compilers: Compilers) -> None:
     try:
         write_headers(folder / "include")
         write_index(folder / "index.json", include=include)
-        shutil.copy(Path(__file__).with_name("light_compiler.py"), folder)
+        for name in ("light_compiler.py", "light_errors.py"):
+            shutil.copy(Path(__file__).with_name(name), folder)
     except OSError as error:
         raise CannotProvision(f"cannot write the light headers: {error}") from error
     _write_layout(folder, cxx=compilers.cxx)
     bridges = ["bridge", "bridge_module", *(["bridge_cuda"] if compilers.nvcc else [])]
     _run_all([_compile(name, folder=folder, cxx=compilers.cxx) for name in bridges])
+    toolkit = None if compilers.nvcc is None else Path(compilers.nvcc).parent.parent / "include"
+    command = [compilers.cxx, _STANDARD, "-fPIC", *_includes()]
+    write_words(folder / "words", command=command, include=include, toolkit=toolkit)
     for kind, name, real in (("cxx", "g++", compilers.cxx), ("nvcc", "nvcc", compilers.nvcc)):
         if real is not None:
             launcher = folder / "bin" / name

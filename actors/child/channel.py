@@ -8,6 +8,7 @@ from __future__ import annotations
 import array
 import json
 import os
+import select
 import socket
 import struct
 import time
@@ -63,6 +64,12 @@ class Channel:
             self._socket.sendall(data[sent:])
         except OSError as error:
             raise ChannelClosed(str(error)) from error
+
+    def wait(self, timeout_s: float) -> bool:
+        """Return whether the other side said something, or ended, within so many seconds."""
+        waiting = select.poll()
+        waiting.register(self._socket, select.POLLIN)
+        return bool(waiting.poll(timeout_s * 1e3))
 
     def receive(self, *, timeout_s: float | None = None) -> tuple[dict[str, Any], list[int]]:
         """Return the next message and its descriptors.

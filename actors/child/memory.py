@@ -10,8 +10,11 @@ from __future__ import annotations
 import fcntl
 import math
 import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, NamedTuple, Protocol
 
 import torch
 
@@ -110,6 +113,47 @@ def available_bytes() -> int:
     return min(free, max(int(limit.read_text(encoding="ascii")) - used, 0))
 
 
+Place = Literal["cpu", "cuda"]
+
+
+class Lent(NamedTuple):
+    """A tensor as it is passed to another process."""
+
+    fd: int
+    spec: TensorSpec
+    place: Place
+    is_private: bool
+    """What that process writes is seen by nobody else."""
+
+
+class Shareable(Protocol):
+    """A dense tensor that another process can map, in host memory or a GPU's."""
+
+    spec: TensorSpec
+    tensor: torch.Tensor
+    is_sealed: bool
+
+    def like(self) -> Shareable:
+        """Return another of the same form in the same place, its content undefined.
+
+        Raises:
+            MemoryError: there is no room.
+        """
+        ...
+
+    def seal(self) -> Shareable:
+        """Let nobody write from now on but through `tensor`; return the tensor itself."""
+        ...
+
+    def lent(self) -> AbstractContextManager[Lent]:
+        """Give a descriptor for another process to map."""
+        ...
+
+    def close(self) -> None:
+        """Give the memory back once nobody maps it; a second time does nothing."""
+        ...
+
+
 class SharedTensor:
     """A dense tensor in anonymous shared memory; whoever has its descriptor can map it.
 
@@ -137,6 +181,19 @@ class SharedTensor:
             ) from error
         self.tensor = map_tensor(self.fd, spec, writable=True)
         self.is_sealed = False
+
+    def like(self) -> SharedTensor:
+        """Return another of the same form, filled with zeros.
+
+        Raises:
+            MemoryError: there is not that much shared memory.
+        """
+        return SharedTensor(self.spec)
+
+    @contextmanager
+    def lent(self) -> Iterator[Lent]:
+        """Give its descriptor for another process to map."""
+        yield Lent(self.fd, self.spec, "cpu", is_private=self.is_sealed)
 
     def seal(self) -> SharedTensor:
         """Let nobody write from now on but through `tensor`; return the tensor itself."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import os
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,10 +16,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from kopt.actors.child.adoption import adopt
 from kopt.actors.child.channel import Channel, ChannelClosed
+from kopt.actors.child.compiled import compiled
 from kopt.actors.child.depends import inputs_that_matter
 from kopt.actors.child.digest import memory_order, tensors_in
-from kopt.actors.child.memory import DTYPES, map_tensor, spec_from_json, spec_of
+from kopt.actors.child.latency import latency_us
+from kopt.actors.child.memory import DTYPES, Place, map_tensor, spec_from_json, spec_of
 from kopt.actors.child.module import (
     StageFailed,
     argument_lists,
@@ -31,11 +33,12 @@ from kopt.actors.child.module import (
 )
 from kopt.actors.child.outputs import notes_on, tensors_of
 from kopt.actors.child.plain import NotPlain, Tree, decode, encode
+from kopt.actors.child.precision import in_float64
+from kopt.actors.child.provenance import recorded
 from kopt.actors.child.timed import KeptBlock, time_block
+from kopt.actors.child.words import words_of
 from kopt.actors.devices.base import Device, open_device
 from kopt.problem import CANDIDATE_CLASS, REFERENCE_CLASS
-
-LOG_CHARACTERS = 6_000
 
 
 class Runner:
@@ -73,7 +76,7 @@ class Runner:
             except StageFailed as failure:
                 answer = {"failed": failure.stage, "log": failure.why}
             except BaseException as error:  # noqa: BLE001 - the process boundary: all is reported
-                answer = {"failed": str(command["op"]), "log": _words(error)}
+                answer = {"failed": str(command["op"]), "log": words_of(error)}
             try:
                 self._channel.send(answer)
             except ChannelClosed:
@@ -81,14 +84,16 @@ class Runner:
 
     def _answer(self, command: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         operation = command["op"]
-        if operation in ("call", "time") and self._device is not None:
+        if operation in ("call", "time", "activity") and self._device is not None:
             self._pin()  # a candidate may have moved the flags of the ladder
         method = getattr(self, f"do_{operation}")
         fields = {name: value for name, value in command.items() if name != "op"}
         with torch.no_grad():
-            if operation == "map":
-                return dict(method(fds=fds, **fields))
-            return dict(method(**fields) or {})
+            passed = {"fds": fds} if operation in ("map", "adopt") else {}
+            answer = dict(method(**passed, **fields) or {})
+        if self._device is not None:
+            self._device.check()  # what was copied to the supervisor is there when it is told
+        return answer
 
     # -- setting up ---------------------------------------------------------------------------
 
@@ -97,6 +102,14 @@ class Runner:
         self._device = open_device(self._settings["device"])
         self._pin()
         return {"sandbox": self._sandbox}
+
+    def do_adopt(
+        self, *, fds: list[int], environment: dict[str, str], dtype: str | None, folder: str
+    ) -> dict[str, Any]:
+        """Become the child of a candidate (adoption.py)."""
+        adopt(*fds, environment=environment, folder=folder)
+        self._settings["dtype"] = dtype
+        return {}
 
     def _pin(self) -> None:
         assert self._device is not None
@@ -107,11 +120,23 @@ class Runner:
         )
 
     def do_map(
-        self, *, fds: list[int], numbers: list[int], specs: list[Any], sealed: list[bool]
+        self,
+        *,
+        fds: list[int],
+        numbers: list[int],
+        specs: list[Any],
+        places: list[Place],
+        private: list[bool],
     ) -> dict[str, Any]:
-        """Map buffers of the supervisor under their numbers; sealed ones can only be read."""
-        for fd, number, spec, is_sealed in zip(fds, numbers, specs, sealed, strict=True):
-            self._buffers[number] = map_tensor(fd, spec_from_json(spec), writable=not is_sealed)
+        """Map tensors of the supervisor under their numbers; private ones are ours to write."""
+        device = self._device
+        for fd, number, spec, place, own in zip(fds, numbers, specs, places, private, strict=True):
+            form = spec_from_json(spec)
+            if place == "cpu":
+                self._buffers[number] = map_tensor(fd, form, writable=not own)
+            else:
+                assert device is not None, "a device is opened before its memory is mapped"
+                self._buffers[number] = device.map(fd, form)
             os.close(fd)
         return {}
 
@@ -253,17 +278,10 @@ class Runner:
         assert self._model is not None
         assert self._device is not None
 
-        def double(value: object) -> object:
-            if isinstance(value, torch.Tensor) and value.is_floating_point():
-                return value.double()
-            if isinstance(value, list | tuple):
-                return type(value)(double(each) for each in value)
-            return value
-
         with default_dtype(torch.float64):
             model = copy.deepcopy(self._model).double()
             torch.manual_seed(seed)
-            out = model(*[double(value) for value in self._sets[number]])
+            out = model(*[in_float64(value) for value in self._sets[number]])
             self._device.check()
         return self._hand_out([out], [number], [])
 
@@ -296,19 +314,37 @@ class Runner:
 
         return {"matter": inputs_that_matter(run, tensors_of(arguments), seed=seed)}
 
+    def do_observe(self, *, order: dict[str, Any]) -> dict[str, Any]:
+        """Look at one forward call as an order says; the report is kept to be fetched."""
+        from kopt.actors.evidence.in_child import observe  # profiling alone needs it
+
+        assert self._device is not None
+        self._stash = [observe(self._device, order)]
+        return self._stashed()
+
+    def do_activity(self, *, number: int, seed: int) -> dict[str, Any]:
+        """Say what one call of the module runs on the device (provenance.py)."""
+        assert self._device is not None
+        return recorded(self._device, lambda: self._call(self._sets[number]), seed=seed)
+
     def do_memory(self, *, num_bytes: int) -> dict[str, Any]:
         """Say how fast the device moves so many bytes; null where that is not known."""
         assert self._device is not None
         memory = self._device.memory(num_bytes=num_bytes)
         return {"memory": None if memory is None else asdict(memory)}
 
-    def do_compile(self, *, mode: str | None, number: int, seed: int) -> dict[str, Any]:
-        """Put torch.compile round the module and run it once."""
+    def do_latency(self) -> dict[str, Any]:
+        """Say how long a trivial kernel takes (latency.py)."""
+        assert self._device is not None
+        return {"latency_us": latency_us(self._device)}
+
+    def do_compile(
+        self, *, mode: str | None, number: int, seed: int, afresh: bool
+    ) -> dict[str, Any]:
+        """Put torch.compile round the module and run it once (compiled.py)."""
         assert self._model is not None
         assert self._device is not None
-        torch._dynamo.reset()
-        compiled: Any = torch.compile(self._model, mode=mode, dynamic=False)
-        self._run = compiled
+        self._run = compiled(self._model, mode=mode, afresh=afresh)
         torch.manual_seed(seed)
         self._call(self._sets[number])
         self._device.check()
@@ -362,9 +398,3 @@ class Runner:
 
     def _stashed(self) -> dict[str, Any]:
         return {"specs": [spec_of(tensor).to_json() for tensor in self._stash]}
-
-
-def _words(error: BaseException) -> str:
-    """The end of a traceback: what an author needs, bounded."""
-    words = "".join(traceback.format_exception(error))[-LOG_CHARACTERS:]
-    return words.encode(errors="replace").decode()

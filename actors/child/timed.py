@@ -9,7 +9,7 @@ from typing import Any
 
 from kopt.actors.child.chain import Chain, commitment
 from kopt.actors.child.outputs import tensors_of
-from kopt.actors.devices.base import Call, Device
+from kopt.actors.devices.base import Call, Device, Pace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,7 @@ def time_block(
     count: int,
     seed: int,
     flush: bool,
+    pace: Pace,
     copies: bool,
 ) -> tuple[KeptBlock, dict[str, Any]]:
     """Time a block of calls, each with a content and a seed of its own; return (kept, answer).
@@ -46,6 +47,7 @@ def time_block(
         chain.before_call(position)
         device.seed(seed + position)
 
+    device.pace = pace
     ready_ns = perf_counter_ns()
     timed = device.time_calls(
         call,

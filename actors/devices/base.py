@@ -7,10 +7,16 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 
+from kopt.actors.child.memory import TensorSpec
 from kopt.ports import Target
 from kopt.speed_of_light import Memory
 
 DeviceName = Literal["cpu", "cuda"]
+
+Pace = Literal["ahead", "queued", "waiting"]
+"""How the host launches timed calls on a GPU: with a long head start before each (`ahead`); as
+fast as it can (`queued`), or once the device has ended the last (`waiting`), each with a head start
+that makes up for what we do between calls and no more. A CPU has one pace."""
 
 Call = Callable[[Sequence[Any]], object]
 """Runs the module once on one input set's arguments."""
@@ -29,6 +35,8 @@ class Device(Protocol):
     """One device. Made in a child, before any untrusted code is loaded."""
 
     name: DeviceName
+    pace: Pace
+    """Of timed calls that are flushed."""
 
     def set_up(self, *, num_threads: int, matmul_tf32: bool, cudnn_tf32: bool) -> None:
         """Pin what the ladder pins, the same for every role."""
@@ -36,6 +44,14 @@ class Device(Protocol):
 
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the tensor on the device: itself where the device is the host."""
+        ...
+
+    def map(self, fd: int, spec: TensorSpec) -> torch.Tensor:
+        """Map device memory that another process lent; the descriptor stays the caller's.
+
+        Raises:
+            RuntimeError: it is none of this device's.
+        """
         ...
 
     def seed(self, value: int) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from kopt.actors.devices.base import Call, DeviceName, TimedCalls
+from kopt.actors.child.memory import TensorSpec
+from kopt.actors.devices.base import Call, DeviceName, Pace, TimedCalls
 from kopt.data.manifest import cpu_model
 from kopt.ports import Target
 from kopt.speed_of_light import Memory
@@ -26,6 +27,7 @@ class CpuDevice:
     """Host processors. Caches are as the calls leave them: warm."""
 
     name: DeviceName = "cpu"
+    pace: Pace = "ahead"
 
     def set_up(self, *, num_threads: int, matmul_tf32: bool, cudnn_tf32: bool) -> None:
         """Pin the number of threads; there is no TF32 here."""
@@ -35,6 +37,14 @@ class CpuDevice:
     def place(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return the tensor itself."""
         return tensor
+
+    def map(self, fd: int, spec: TensorSpec) -> torch.Tensor:
+        """There is no memory but the host's.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise RuntimeError(f"descriptor {fd} ({spec}): a CPU has no memory of its own to map")
 
     def seed(self, value: int) -> None:
         """Seed the host's default generator."""
@@ -52,7 +62,7 @@ class CpuDevice:
         after: Callable[[object], None],
         flush: bool,
     ) -> TimedCalls:
-        """Time each call by the process's clock; `flush` has no meaning here."""
+        """Time each call by the process's clock; `flush` has no meaning here, nor has the pace."""
         del flush
         each_us: list[float] = []
         first_ns = perf_counter_ns()

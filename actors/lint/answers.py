@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
-from kopt.actors.child.memory import SharedTensor
+from kopt.actors.child.memory import Shareable
 from kopt.actors.supervisor.inputs import JudgedSet
 from kopt.actors.verify.compare import compare_outputs, flatten
 from kopt.ladder import Ladder
@@ -136,7 +136,7 @@ def as_bfloat16(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to(torch.bfloat16).to(tensor.dtype)
 
 
-def returned(sources: Sequence[str], states: Sequence[Mapping[str, SharedTensor]]) -> Maker:
+def returned(sources: Sequence[str], states: Sequence[Mapping[str, Shareable]]) -> Maker:
     """Return a maker that gives an input or a weight for each output.
 
     Args:
@@ -159,7 +159,7 @@ def returned(sources: Sequence[str], states: Sequence[Mapping[str, SharedTensor]
 
 
 def named_tensors(
-    judged: JudgedSet, states: Sequence[Mapping[str, SharedTensor]]
+    judged: JudgedSet, states: Sequence[Mapping[str, Shareable]]
 ) -> dict[str, torch.Tensor]:
     """Return the inputs (`input 0`) and weights of an input set by name."""
     inputs = {f"input {n}": shared.tensor for n, shared in enumerate(judged.tensors)}

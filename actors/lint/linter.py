@@ -7,6 +7,7 @@ from a fixed seed unless a secret is set, so that the same table comes out again
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -21,6 +22,7 @@ from kopt.actors.lint.subject import Subject
 from kopt.actors.lint.trivial import Material, trivial_remarks
 from kopt.actors.supervisor.draws import draw_sets
 from kopt.actors.supervisor.environment import child_environment
+from kopt.actors.supervisor.exchange_probe import usable_place
 from kopt.actors.supervisor.inputs import JudgedSet
 from kopt.actors.supervisor.reference import State
 from kopt.actors.supervisor.settings import Bench, memory_limit
@@ -51,7 +53,7 @@ class Linter:
         config = config.model_copy(update={"secret": secret, "trials": 1})
         num_threads = len(os.sched_getaffinity(0))
         self._secret = secret
-        self._bench = Bench(
+        bench = Bench(
             zygote=Zygote(
                 child_environment(
                     scratch=Path("/tmp"), num_threads=num_threads, cache_dir=cache_dir
@@ -63,6 +65,8 @@ class Linter:
             num_threads=num_threads,
             memory_bytes=memory_limit(config, device=device),
         )
+        place = usable_place(device, open_child=bench.child_ahead)
+        self._bench = replace(bench, exchange=place)
 
     def lint(self, problem: Problem) -> LintRow:
         """Look at one problem; whatever its reference does is a remark."""

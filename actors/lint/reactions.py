@@ -12,7 +12,7 @@ from typing import Literal
 
 import torch
 
-from kopt.actors.child.memory import SharedTensor
+from kopt.actors.child.memory import Shareable
 from kopt.actors.lint.answers import Answer, passes, unchanged
 from kopt.actors.lint.subject import copies, with_one
 from kopt.actors.lint.trivial import Material
@@ -126,7 +126,7 @@ def _base(material: Material) -> JudgedSet:
     return material.anchors()[max(material.anchors())]
 
 
-def _others(sets: Sequence[JudgedSet], number: int, shared: SharedTensor) -> list[SharedTensor]:
+def _others(sets: Sequence[JudgedSet], number: int, shared: Shareable) -> list[Shareable]:
     """Return other values of an input, of the same form, from input sets."""
     return [
         judged.tensors[number]
@@ -137,7 +137,7 @@ def _others(sets: Sequence[JudgedSet], number: int, shared: SharedTensor) -> lis
     ]
 
 
-def _effect_of(material: Material, base: JudgedSet, number: int, other: SharedTensor) -> Effect:
+def _effect_of(material: Material, base: JudgedSet, number: int, other: Shareable) -> Effect:
     tensors = copies(base)
     tensors[number].tensor.copy_(other.tensor)
     found = material.subject.outputs(

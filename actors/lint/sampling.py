@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import torch
 
-from kopt.actors.child.memory import SharedTensor
+from kopt.actors.child.memory import Shareable
 from kopt.actors.lint.subject import copies
 from kopt.actors.supervisor.inputs import JudgedSet
 
@@ -44,7 +44,7 @@ def sampled_axes(tensors: Sequence[torch.Tensor]) -> list[Axis]:
     return axes
 
 
-def sampled(judged: JudgedSet, *, dim: int) -> list[SharedTensor]:
+def sampled(judged: JudgedSet, *, dim: int) -> list[Shareable]:
     """Return an input set's tensors, each long one repeating its first slices along a dimension.
 
     Raises:
@@ -57,6 +57,6 @@ def sampled(judged: JudgedSet, *, dim: int) -> list[SharedTensor]:
         tensor = each.tensor
         if tensor.dim() <= dim or tensor.shape[dim] != size:
             continue
-        index = torch.arange(size) % kept
+        index = torch.arange(size, device=tensor.device) % kept
         tensor.copy_(tensor.index_select(dim, index))
     return [each.seal() for each in made]

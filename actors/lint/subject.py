@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
-from kopt.actors.child.memory import SharedTensor, spec_from_json
+from kopt.actors.child.memory import Shareable, spec_from_json
 from kopt.actors.supervisor.child import ChildFailed
+from kopt.actors.supervisor.exchange import new_tensor
 from kopt.actors.supervisor.inputs import JudgedSet, private, renumber
 from kopt.actors.supervisor.reference import Reference, State
 from kopt.actors.supervisor.settings import Bench
@@ -33,6 +34,7 @@ class Subject:
             WorkerLost: the zygote is gone.
         """
         self.reference = Reference(bench, problem, secret=secret)
+        self._exchange = bench.exchange
 
     def draw(self, *, name: str, seed: int, state: int) -> JudgedSet:
         """Return what get_inputs() gives under a seed, its outputs still to be filled in.
@@ -69,7 +71,7 @@ class Subject:
         self,
         judged: JudgedSet,
         *,
-        tensors: Sequence[SharedTensor] | None = None,
+        tensors: Sequence[Shareable] | None = None,
         seed: int | None = None,
         state: State,
     ) -> object | None:
@@ -134,7 +136,9 @@ class Subject:
         reference = self.reference
         try:
             made = {
-                entry.name: SharedTensor(spec_from_json([list(entry.shape), entry.dtype]))
+                entry.name: new_tensor(
+                    spec_from_json([list(entry.shape), entry.dtype]), place=self._exchange
+                )
                 for entry in reference.entries
             }
             numbers = reference.child.share(list(made.values()))
@@ -158,7 +162,7 @@ class Subject:
     def _call(
         self,
         judged: JudgedSet,
-        tensors: Sequence[SharedTensor],
+        tensors: Sequence[Shareable],
         *,
         seed: int | None,
         state: State,
@@ -195,18 +199,18 @@ def with_one(state: State, name: str, tensor: torch.Tensor) -> State:
     Raises:
         MemoryError: it does not fit.
     """
-    shared = SharedTensor(state[name].spec)
+    shared = state[name].like()
     shared.tensor.copy_(tensor)
     return {name: shared.seal()}
 
 
-def copies(judged: JudgedSet) -> list[SharedTensor]:
+def copies(judged: JudgedSet) -> list[Shareable]:
     """Return an input set's tensors, copied, to be changed.
 
     Raises:
         MemoryError: they do not fit.
     """
-    made = [SharedTensor(each.spec) for each in judged.tensors]
+    made = [each.like() for each in judged.tensors]
     for copy, each in zip(made, judged.tensors, strict=True):
         copy.tensor.copy_(each.tensor)
     return made

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kopt.actors.child.memory import SharedTensor
+from kopt.actors.child.memory import Shareable
 from kopt.actors.lint.answers import (
     Answer,
     Maker,
@@ -151,8 +151,8 @@ def _loaded(material: Material, judged: JudgedSet) -> State:
     return state
 
 
-def _rounded(shared: SharedTensor) -> SharedTensor:
-    copy = SharedTensor(shared.spec)
+def _rounded(shared: Shareable) -> Shareable:
+    copy = shared.like()
     copy.tensor.copy_(as_bfloat16(shared.tensor))
     return copy.seal()
 

@@ -24,6 +24,8 @@ OWN_FIELDS = {
     "top_p": "top_p",
     "max_tokens": "max_tokens",
     "max_completion_tokens": "token_limit_key",
+    "tools": "max_tool_calls",
+    "tool_choice": "max_tool_calls",
 }
 """Fields of a request that have a key of their own here, and which."""
 
@@ -65,6 +67,8 @@ class OpenAIConfig(ProgrammerSection):
     completions: Literal["together", "apart"] = "together"
     """N completions in one request (`n=N`, the prompt paid once), or one request each. Where a
     server gives fewer than N together, the missing ones are asked for apart."""
+    max_tool_calls: int = Field(default=8, ge=1)
+    """Tools that one completion may call, with findings.orchestration=reactive."""
     stream: bool = False
     """Read answers as they are written: of one that is cut off, what came before is journalled."""
     max_answer_bytes: int = Field(default=400_000, ge=1_000)

@@ -15,7 +15,7 @@ from kopt.registry import Registry
 
 if TYPE_CHECKING:  # a programmer that asks over HTTP needs neither Ray nor torch
     from kopt.actors.cluster import Cluster
-    from kopt.actors.pool import Quiet
+    from kopt.actors.quiet import Quiet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

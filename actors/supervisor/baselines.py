@@ -1,39 +1,45 @@
 """The baselines of a problem: eager and compiled references, in children of their own, kept warm.
 
 Compilation begins with the session and runs while candidates are verified, never while anything is
-timed: the first to be timed waits for it.
+timed: the first to be timed waits for it. What earlier sessions found (baseline_cache.py) says
+which compiled reference can win and is made; times of the others are reported as they were kept.
+Where a calm device takes another time now than was kept, everything is measured again.
 """
 
 from __future__ import annotations
 
 import random
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from kopt.actors.supervisor.baseline_cache import BaselineCache
 from kopt.actors.supervisor.child import Child, ChildFailed
+from kopt.actors.supervisor.compiled import Compiled, begin_compiled
 from kopt.actors.supervisor.first_call import reference_first_us
 from kopt.actors.supervisor.inputs import JudgedSet, sizes
+from kopt.actors.supervisor.measurement import calls_us, measure
 from kopt.actors.supervisor.outputs import output_bytes
-from kopt.actors.supervisor.reference import Reference, State, bind, load_state
+from kopt.actors.supervisor.reference import Reference, State
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.supervisor.stopwatch import Stopwatch
-from kopt.evaluation import Check
+from kopt.contenders import contenders
+from kopt.drift import DRIFT_SHARE, has_drifted
+from kopt.evaluation import BASELINE_CHECK, Check
 from kopt.problem import Problem
 from kopt.timing import Baseline
+from kopt.timing_protocol import figure_us
 from kopt.verdict import last_line
 
-MODES: dict[Baseline, str | None] = {"compile": None, "max_autotune": "max-autotune-no-cudagraphs"}
 FIRSTS = 3
 """Input sets at most on which the reference's first call is measured."""
 ROUNDS = 5
 """Blocks of each baseline, interleaved, that its median rests on."""
-
-
-@dataclass(slots=True)
-class _Compiled:
-    name: Baseline
-    child: Child
-    under_way: bool = True
+SLOWED = 1.25
+"""On a GPU a baseline counts as no slower, by this factor, than it was before any candidate: a
+process can be stopped while another is timed, a kernel that it left running cannot."""
+RENEWALS = 2
+"""Times in a session that baselines are measured again, however often they seem to drift."""
 
 
 @dataclass(slots=True)
@@ -45,37 +51,51 @@ class Baselines:
     checks: list[Check] = field(default_factory=list)
     """What could not be measured, and why."""
     times_us: dict[Baseline, float] = field(default_factory=dict)
-    """Medians; filled by `ready`."""
+    """What the protocol makes of each, those that were only kept included; filled by `ready`."""
     first_us: float = 0.0
     """The eager reference's call on an input bound just before, its outputs handed over; filled by
     `ready`."""
     _reference: Reference | None = None
-    _watches: dict[Baseline, Stopwatch] = field(default_factory=dict)
-    _compiled: list[_Compiled] = field(default_factory=list)
+    _state: State = field(default_factory=dict)
     _sets: list[JudgedSet] = field(default_factory=list)
     _timed: list[int] = field(default_factory=list)
+    _cache: BaselineCache | None = None
+    _kept_us: dict[Baseline, float] = field(default_factory=dict)
+    _watches: dict[Baseline, Stopwatch] = field(default_factory=dict)
+    _compiled: list[Compiled] = field(default_factory=list)
+    _quiet_us: float = 0.0
+    """One eager call with no candidate there; a GPU's alone."""
+    _has_drifted: bool = False
+    _renewals: int = 0
 
     def begin(
         self, reference: Reference, state: State, sets: list[JudgedSet], timed: list[int]
     ) -> None:
-        """Set up the eager baseline, and begin to compile the others.
+        """Set up the eager baseline, and begin to compile those others that can win.
 
         Raises:
+            ProblemError: the reference fails while it is timed.
             WorkerLost: the zygote is gone.
         """
-        config = self.bench.config
-        self._reference, self._sets, self._timed = reference, sets, timed
+        self._reference, self._state = reference, state
+        self._sets, self._timed = sets, timed
+        self._cache = BaselineCache(self.bench, self.problem)
+        self._kept_us = self._cache.load()
         self._watches["eager"] = self._watch(reference.child)
-        wanted: list[Baseline] = []
-        if config.compile:
-            wanted.append("compile")
-        if config.max_autotune:
-            wanted.append("max_autotune")
-        for name in wanted:
+        try:
+            self._look_while_quiet()
+        except ChildFailed as failure:
+            raise reference.fault(failure) from None
+        self._begin_compiled()
+
+    def compiled(self) -> None:
+        """Wait for what compiles; what fails is a failed check. Others may be timed meanwhile."""
+        for compiled in list(self._compiled):
             try:
-                self._compiled.append(self._begin(name, reference, state))
+                compiled.finish(timeout_s=self.bench.config.timeouts.reference_s)
+                self._watches.setdefault(compiled.name, self._watch(compiled.child))
             except ChildFailed as failure:
-                self._give_up(name, failure)
+                self._drop(compiled.name, failure)
 
     def ready(self) -> None:
         """Wait for what compiles, then measure every baseline once.
@@ -83,24 +103,74 @@ class Baselines:
         Raises:
             ChildFailed: the reference itself fails while it is timed.
         """
-        for compiled in list(self._compiled):
-            if compiled.under_way:
-                self._finish(compiled)
-        if not self.times_us:
-            self._measure()
+        if self.times_us:
+            return
+        known_us = self._known_us()
+        samples_us = self._measure()
+        if any(
+            has_drifted(samples_us[name], known_us=known_us[name])
+            for name in samples_us.keys() & known_us.keys()
+        ):
+            self._forget("this device takes another time now")
+            known_us = {}
+            self._begin_compiled()
+            samples_us = self._measure()
+        slower = self._slower()
+        protocol = self.bench.config.timing.protocol
+        measured_us = {
+            name: figure_us(each, protocol=protocol) / (slower if slower > SLOWED else 1.0)
+            for name, each in samples_us.items()
+        }
+        self.times_us = {**known_us, **measured_us}
+        if slower <= 1.0 + DRIFT_SHARE and measured_us.keys() - known_us.keys():
+            assert self._cache is not None
+            self._kept_us = {**self._kept_us, **self.times_us}
+            self._cache.keep(self._kept_us)
+        self.first_us = self._measure_firsts()
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether a race found another time, so that `renew` measures again."""
+        return self._has_drifted and self._renewals < RENEWALS
+
+    def renew(self) -> None:
+        """Measure again what a race found changed. To be called while there is no candidate.
+
+        Raises:
+            ProblemError: the reference fails.
+            WorkerLost: the zygote is gone.
+        """
+        if not self.is_stale:
+            return
+        assert self._reference is not None
+        self._has_drifted = False
+        self._renewals += 1
+        self._forget("a race found another time on a calm device")
+        self.times_us = {}
+        try:
+            self._look_while_quiet()
+            self._begin_compiled()
+            self.ready()
+        except ChildFailed as failure:
+            raise self._reference.fault(failure) from None
+
+    def note(self, times_us: Sequence[float]) -> None:
+        """Take notice of what the best baseline took in a race, block by block or call by call."""
+        if has_drifted(times_us, known_us=self.times_us[self.best()]):
+            self._has_drifted = True
 
     def best(self) -> Baseline:
         """Return the baseline that speed-ups are against; call `ready` first."""
         wanted = self.bench.config.baseline
-        if wanted in ("eager", "compile") and wanted in self.times_us:
+        if wanted in ("eager", "compile") and wanted in self._watches:
             return "eager" if wanted == "eager" else "compile"
         return min(
-            (name for name in self.times_us if name != "max_autotune"),
+            (name for name in self._watches if name != "max_autotune"),
             key=lambda name: self.times_us[name],
         )
 
     def watch(self, name: Baseline) -> Stopwatch:
-        """Return the stopwatch of a baseline that was measured."""
+        """Return the stopwatch of a baseline that has a process."""
         return self._watches[name]
 
     def close(self) -> None:
@@ -109,51 +179,95 @@ class Baselines:
             compiled.child.end()
         self._compiled = []
 
-    def _begin(self, name: Baseline, reference: Reference, state: State) -> _Compiled:
-        limit_s = reference.limit_s
-        child = self.bench.child(self.problem)
-        try:
-            child.ask("import", timeout_s=limit_s, source=self.problem.source, name="reference")
-            child.ask("construct_reference", timeout_s=limit_s, seed=reference.init_seed)
-            load_state(child, state, timeout_s=limit_s)
-            for number in self._timed:
-                bind(child, self._sets[number], number=number, timeout_s=limit_s)
-            first = self._timed[0]
-            child.tell("compile", mode=MODES[name], number=first, seed=self._sets[first].seed)
-        except ChildFailed:
-            child.end()
-            raise
-        return _Compiled(name, child)
+    def _wanted(self) -> list[Baseline]:
+        config = self.bench.config
+        wanted: list[Baseline] = []
+        if config.compile:
+            wanted.append("compile")
+        if config.max_autotune:
+            wanted.append("max_autotune")
+        return wanted
 
-    def _finish(self, compiled: _Compiled) -> None:
-        try:
-            compiled.child.answer("compile", timeout_s=self.bench.config.timeouts.reference_s)
-            compiled.under_way = False
-            self._watches[compiled.name] = self._watch(compiled.child)
-        except ChildFailed as failure:
-            self._drop(compiled.name, failure)
+    def _known_us(self) -> dict[Baseline, float]:
+        """What was kept of the baselines that are wanted, if eager is among it."""
+        if "eager" not in self._kept_us:
+            return {}
+        names: list[Baseline] = ["eager", *self._wanted()]
+        return {name: self._kept_us[name] for name in names if name in self._kept_us}
 
-    def _measure(self) -> None:
-        samples: dict[Baseline, list[float]] = {}
+    def _begin_compiled(self) -> None:
+        """Begin to compile what is worth it and has not begun."""
+        assert self._reference is not None
+        begun = {compiled.name for compiled in self._compiled}
+        self.checks = []
+        for name in contenders(
+            self._wanted(), known_us=self._known_us(), baseline=self.bench.config.baseline
+        ):
+            if name in begun:
+                continue
+            try:
+                compiled = begin_compiled(
+                    self.bench,
+                    self._reference,
+                    name=name,
+                    state=self._state,
+                    sets=self._sets,
+                    timed=self._timed,
+                )
+                self._compiled.append(compiled)
+            except ChildFailed as failure:
+                self._give_up(name, failure)
+
+    def _measure(self) -> dict[Baseline, list[float]]:
+        """Return the times of every baseline that has a process: of blocks, or of calls."""
+        self.compiled()
+        self._tune()
+        samples_us: dict[Baseline, list[float]] = {}
         for name in list(self._watches):
             try:
                 self._watches[name].warm_up()
-                samples[name] = []
+                samples_us[name] = []
             except ChildFailed as failure:
                 if name == "eager":
                     raise
                 self._drop(name, failure)
-        for turn in range(ROUNDS):
-            names = list(samples) if turn % 2 == 0 else list(reversed(samples))
-            for name in names:
-                samples[name].append(self._watches[name].block().call_us)
+        protocol = self.bench.config.timing.protocol
+        for turn in range(ROUNDS if protocol == "abba" else 1):
+            for name in list(samples_us) if turn % 2 == 0 else reversed(list(samples_us)):
+                watch = self._watches[name]
+                if protocol == "abba":
+                    samples_us[name].append(watch.block().call_us)
+                else:
+                    samples_us[name] += calls_us(measure(watch, protocol=protocol))
+        return samples_us
+
+    def _tune(self) -> None:
+        """Let what was compiled beside others pick its configurations alone."""
+        for compiled in list(self._compiled):
+            try:
+                compiled.tune(timeout_s=self.bench.config.timeouts.reference_s)
+            except ChildFailed as failure:
+                self._drop(compiled.name, failure)
+
+    def _measure_firsts(self) -> float:
         assert self._reference is not None
-        firsts_us = [
+        return statistics.median(
             reference_first_us(self._reference, self._sets[number], number=number)
             for number in self._timed[:FIRSTS]
-        ]
-        self.times_us = {name: statistics.median(times) for name, times in samples.items()}
-        self.first_us = statistics.median(firsts_us)
+        )
+
+    def _look_while_quiet(self) -> None:
+        """See what an eager call takes while no candidate can have left a kernel running."""
+        if self.bench.device == "cuda":
+            self._watches["eager"].warm_up()
+            self._quiet_us = self._eager_us()
+
+    def _slower(self) -> float:
+        """Return the factor by which an eager call takes longer now than it did then."""
+        return self._eager_us() / self._quiet_us if self._quiet_us else 1.0
+
+    def _eager_us(self) -> float:
+        return statistics.median(self._watches["eager"].block().call_us for _ in range(ROUNDS))
 
     def _watch(self, child: Child) -> Stopwatch:
         config = self.bench.config
@@ -169,6 +283,11 @@ class Baselines:
             rng=random.Random(config.secret),
         )
 
+    def _forget(self, why: str) -> None:
+        assert self._cache is not None
+        self._cache.forget(why)
+        self._kept_us = {}
+
     def _drop(self, name: Baseline, failure: ChildFailed) -> None:
         self._give_up(name, failure)
         self._watches.pop(name, None)
@@ -179,5 +298,5 @@ class Baselines:
     def _give_up(self, name: Baseline, failure: ChildFailed) -> None:
         why = failure.how if failure.how == "timed_out" else last_line(failure.log)
         self.checks.append(
-            Check(name=f"baseline:{name}", passed=False, detail=f"not measured: {why}")
+            Check(name=f"{BASELINE_CHECK}{name}", passed=False, detail=f"not measured: {why}")
         )

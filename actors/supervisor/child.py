@@ -5,17 +5,20 @@ Whatever the child does ends in an answer or in ChildFailed; it is then of no fu
 
 from __future__ import annotations
 
-import array
-import fcntl
 import os
 import shutil
 import signal
-import termios
-import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kopt.actors.child.channel import (
     MAX_FDS,
@@ -24,16 +27,19 @@ from kopt.actors.child.channel import (
     ChannelClosed,
     ChannelGarbled,
 )
-from kopt.actors.child.memory import SharedTensor, TensorSpec, spec_from_json
+from kopt.actors.child.memory import Shareable, TensorSpec, spec_from_json
 from kopt.actors.supervisor.confinement import confinement_of
 from kopt.actors.supervisor.environment import child_environment
+from kopt.actors.supervisor.exchange import new_tensor
+from kopt.actors.supervisor.last_words import LastWords
 from kopt.actors.supervisor.zygote import Zygote
-from kopt.verdict import LOG_BYTES, bounded_log
+from kopt.verdict import bounded_log
+
+if TYPE_CHECKING:
+    from kopt.actors.supervisor.turns import Hold, Turns
 
 OPEN_S = 60.0
 """Making the device's context."""
-SETTLE_TURNS = 100
-SETTLE_S = 0.002
 
 
 class ChildFailed(Exception):
@@ -66,6 +72,9 @@ class Child:
         memory_bytes: int,
         build_dir: Path | None = None,
         keeps_builds: bool = False,
+        is_ahead: bool = False,
+        turns: Turns | None = None,
+        is_trusted: bool = False,
     ) -> None:
         """Fork it; its device is opened with the first command.
 
@@ -77,11 +86,20 @@ class Child:
             build_dir: the candidate's folder of builds; None for the reference.
             keeps_builds: what it adds to that folder stays; otherwise the next run of the
                 candidate finds what the build left, and no answers of this one.
+            is_ahead: forked before its candidate is known, which `adopt` names.
+            turns: of the device; None where nothing is timed.
+            is_trusted: it runs the reference: each command takes a turn. A candidate's turn is
+                its evaluation's (judging.py).
 
         Raises:
             WorkerLost: the zygote is gone.
         """
         self._zygote = zygote
+        self._settings, self._cache_dir = dict(settings), cache_dir
+        self._turns, self._is_trusted = turns, is_trusted
+        self._lent: Hold | None = None
+        self._stopped_s = 0.0
+        self._stopped_since_s: float | None = None
         self._scratch = zygote.scratch.new()
         try:
             forked = zygote.fork(
@@ -98,6 +116,7 @@ class Child:
                     memory_bytes=memory_bytes,
                     build_dir=build_dir,
                     keeps_builds=keeps_builds,
+                    is_ahead=is_ahead,
                 ),
                 settings=dict(settings),
             )
@@ -106,7 +125,7 @@ class Child:
             raise
         self._forked = forked
         self._channel = Channel(forked.talk, max_bytes=MAX_REPLY_BYTES)
-        self._output = _LastWords(forked.output)
+        self._output = LastWords(forked.output)
         self._status: int | None = None
         self._next_number = 0
         self.sandbox = "none"
@@ -144,19 +163,19 @@ class Child:
             ChildFailed: it raised, died, or did not end in time. The child is of no further use
                 unless it `raised`.
         """
-        self.tell(operation, fds=fds, **fields)
-        return self.answer(operation, timeout_s=timeout_s)
+        with self._turn():
+            self._send(operation, fds=fds, **fields)
+            return self._receive(operation, timeout_s=timeout_s)
 
     def tell(self, operation: str, *, fds: Sequence[int] = (), **fields: Any) -> None:  # noqa: ANN401 - JSON
-        """Send a command; its `answer` is fetched later.
+        """Send a command, which holds the device until its `answer` is fetched.
 
         Raises:
             ChildFailed: the child is gone.
         """
-        try:
-            self._channel.send({"op": operation, **fields}, fds=fds)
-        except ChannelClosed:
-            raise self._died(operation) from None
+        if self._turns is not None:
+            self._lent = self._turns.lend(self, is_trusted=True)
+        self._send(operation, fds=fds, **fields)
 
     def answer(self, operation: str, *, timeout_s: float) -> dict[str, Any]:
         """Return the answer of the command that was told.
@@ -164,7 +183,27 @@ class Child:
         Raises:
             ChildFailed: as `ask`.
         """
+        if self._turns is not None and self._lent is not None:
+            self._turns.go_on(self._lent)  # if it was stopped for the turn that now waits for it
         try:
+            return self._receive(operation, timeout_s=timeout_s)
+        finally:
+            self._give_back()
+
+    def _turn(self) -> AbstractContextManager[None]:
+        if self._turns is None:
+            return nullcontext()
+        return self._turns.shared() if self._is_trusted else self._turns.waiting(self)
+
+    def _send(self, operation: str, *, fds: Sequence[int] = (), **fields: Any) -> None:  # noqa: ANN401 - JSON
+        try:
+            self._channel.send({"op": operation, **fields}, fds=fds)
+        except ChannelClosed:
+            raise self._died(operation) from None
+
+    def _receive(self, operation: str, *, timeout_s: float) -> dict[str, Any]:
+        try:
+            self._wait(timeout_s)
             answer, _ = self._channel.receive(timeout_s=timeout_s)
         except TimeoutError:
             self.end()
@@ -180,38 +219,81 @@ class Child:
             raise ChildFailed("raised", str(answer["failed"])[:100], log)
         return answer
 
-    def share(self, tensors: Sequence[SharedTensor]) -> list[int]:
+    def share(self, tensors: Sequence[Shareable]) -> list[int]:
         """Let the child map these tensors; return their numbers in it.
 
         Raises:
             ChildFailed: it cannot map them.
+            MemoryError: there is no room for the copies that it gets of sealed ones on a GPU.
         """
         numbers = list(range(self._next_number, self._next_number + len(tensors)))
         self._next_number += len(tensors)
         for begin in range(0, len(tensors), MAX_FDS):
-            part = tensors[begin : begin + MAX_FDS]
-            self.ask(
-                "map",
-                timeout_s=OPEN_S,
-                fds=[tensor.fd for tensor in part],
-                numbers=numbers[begin : begin + MAX_FDS],
-                specs=[tensor.spec.to_json() for tensor in part],
-                sealed=[tensor.is_sealed for tensor in part],
-            )
+            with ExitStack() as stack:
+                part = [stack.enter_context(each.lent()) for each in tensors[begin:][:MAX_FDS]]
+                self.ask(
+                    "map",
+                    timeout_s=OPEN_S,
+                    fds=[lent.fd for lent in part],
+                    numbers=numbers[begin : begin + MAX_FDS],
+                    specs=[lent.spec.to_json() for lent in part],
+                    places=[lent.place for lent in part],
+                    private=[lent.is_private for lent in part],
+                )
         return numbers
 
-    def fetch(self, answer: Mapping[str, Any], *, timeout_s: float) -> list[SharedTensor]:
+    def fetch(self, answer: Mapping[str, Any], *, timeout_s: float) -> list[Shareable]:
         """Return the tensors that an answer announced (`specs`), in shared memory of ours.
 
         Raises:
             ChildFailed: the child is gone, or announced something that is no tensor.
             MemoryError: they do not fit.
         """
-        tensors = [SharedTensor(spec) for spec in specs_of(answer)]
+        tensors = [new_tensor(spec, place=self._settings["exchange"]) for spec in specs_of(answer)]
         numbers = self.share(tensors)
         self.ask("fetch", timeout_s=timeout_s, into=numbers)
         self.ask("unmap", timeout_s=timeout_s, numbers=numbers)
         return tensors
+
+    def adopt(self, *, dtype: str | None, build_dir: Path) -> None:
+        """Give a child that was forked ahead its candidate's dtype and folder of builds.
+
+        Raises:
+            ChildFailed: it is gone, or cannot copy the builds.
+        """
+        environment = child_environment(
+            scratch=self._scratch,
+            num_threads=self._settings["num_threads"],
+            cache_dir=self._cache_dir,
+            build_dir=build_dir,
+        )
+        folder = os.open(build_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self.ask(
+                "adopt",
+                timeout_s=OPEN_S,
+                fds=[folder],
+                environment=environment,
+                dtype=dtype,
+                folder=str(build_dir.resolve()),
+            )
+        finally:
+            os.close(folder)
+
+    @contextmanager
+    def clock_stopped(self) -> Iterator[None]:
+        """Let time pass that does not count against deadlines: the child is stopped meanwhile."""
+        self._stopped_since_s = time.monotonic()
+        try:
+            yield
+        finally:
+            self._stopped_s += time.monotonic() - self._stopped_since_s
+            self._stopped_since_s = None
+
+    def kill(self) -> None:
+        """Kill its processes, from another thread than the one whose child it is."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(self.pid, signal.SIGKILL)
 
     def end(self) -> int:
         """Kill the child with everything it started, and remove its scratch folder.
@@ -219,6 +301,7 @@ class Child:
         Returns:
             Its exit status, negative for a signal.
         """
+        self._give_back()
         if self._status is None:
             self._channel.close()
             self._status = self._zygote.end(self._forked)
@@ -229,6 +312,29 @@ class Child:
     def output(self) -> str:
         """Return the last of what the child printed."""
         return self._output.text()
+
+    def _wait(self, timeout_s: float) -> None:
+        """Wait until the child says something.
+
+        Raises:
+            TimeoutError: it says nothing for so long, not counting the time that it was stopped.
+        """
+        began_s = time.monotonic() - self._all_stopped_s()
+        left_s = timeout_s
+        while not self._channel.wait(max(left_s, 0.0)):
+            left_s = timeout_s - (time.monotonic() - self._all_stopped_s() - began_s)
+            if left_s <= 0.0 and self._stopped_since_s is None:
+                raise TimeoutError
+            left_s = max(left_s, 0.05)
+
+    def _all_stopped_s(self) -> float:
+        since_s = self._stopped_since_s
+        return self._stopped_s + (time.monotonic() - since_s if since_s is not None else 0.0)
+
+    def _give_back(self) -> None:
+        if self._turns is not None and self._lent is not None:
+            self._turns.give_back(self._lent)
+            self._lent = None
 
     def _died(self, operation: str) -> ChildFailed:
         status = self.end()
@@ -256,44 +362,3 @@ def signal_name(number: int) -> str:
         return f"{signal.Signals(number).name} ({number})"
     except ValueError:
         return f"signal {number}"
-
-
-class _LastWords:
-    """Reads a pipe to its end on a thread of its own, keeping the last LOG_BYTES."""
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._is_open = True
-        self._lock = threading.Lock()
-        self._tail = b""
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def text(self) -> str:
-        return self._tail.decode(errors="replace")
-
-    def settled(self) -> str:
-        """Return the text once the pipe is empty: a compiler's words come before its failure."""
-        for _ in range(SETTLE_TURNS):
-            time.sleep(SETTLE_S)
-            waiting = array.array("i", [0])
-            with self._lock:
-                if not self._is_open:
-                    break
-                fcntl.ioctl(self._fd, termios.FIONREAD, waiting)
-            if waiting[0] == 0:
-                break
-        return self.text()
-
-    def close(self) -> None:
-        """Wait for the end of the pipe: every writer is dead by now."""
-        self._reader.join(timeout=2.0)
-
-    def _read(self) -> None:
-        try:
-            while chunk := os.read(self._fd, 1 << 16):
-                self._tail = (self._tail + chunk)[-LOG_BYTES:]
-        finally:
-            with self._lock:
-                self._is_open = False
-                os.close(self._fd)

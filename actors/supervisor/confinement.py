@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from kopt.actors.cache.kinds import KINDS
 from kopt.actors.child.sandbox.confine import Confinement
 from kopt.actors.child.sandbox.limits import MAX_CPU_S_PER_CORE
 
@@ -18,6 +19,7 @@ def confinement_of(
     memory_bytes: int,
     build_dir: Path | None,
     keeps_builds: bool,
+    is_ahead: bool = False,
 ) -> Confinement:
     """Return what a child may have.
 
@@ -25,22 +27,30 @@ def confinement_of(
         scratch: its scratch folder, new and empty.
         settings: what it is told: its device and its number of threads.
         cache_dir: kopt's cache; a candidate sees no other's builds in it, nor the reference's
-            compiled kernels.
+            compiled kernels, nor any verdict, baseline or output of a reference.
         memory_bytes: host memory it may map.
         build_dir: the candidate's folder of builds; None for the reference.
         keeps_builds: what it adds to that folder stays.
+        is_ahead: for a candidate that is not known yet: all folders of builds look empty, and what
+            is put there goes with the child.
     """
     builds, compiled = cache_dir / "build", cache_dir / "inductor"
-    own = compiled if build_dir is None else build_dir
+    own = builds if is_ahead else compiled if build_dir is None else build_dir
     own.mkdir(parents=True, exist_ok=True)
     folder = str(own.resolve())
-    is_kept = keeps_builds or build_dir is None
+    is_candidate = is_ahead or build_dir is not None
+    is_kept = keeps_builds or not is_candidate
     return Confinement(
         scratch=str(scratch),
         writable=(folder,) if is_kept else (),
-        discarded=() if is_kept else (folder,),
-        hidden=(str(builds.resolve()), str(compiled.resolve())),
+        discarded=() if is_kept or is_ahead else (folder,),
+        emptied=(folder,) if is_ahead else (),
+        hidden=(
+            str(builds.resolve()),
+            str(compiled.resolve()),
+            *(str((cache_dir / kind).resolve()) for kind in KINDS if kind != "build"),
+        ),
         memory_bytes=memory_bytes,
         by_data=settings["device"] == "cuda" or keeps_builds,
-        cpu_s=None if build_dir is None else MAX_CPU_S_PER_CORE * int(settings["num_threads"]),
+        cpu_s=None if not is_candidate else MAX_CPU_S_PER_CORE * int(settings["num_threads"]),
     )

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 import torch
 
-from kopt.actors.child.memory import SharedTensor, available_bytes
+from kopt.actors.child.memory import Shareable
 from kopt.actors.supervisor.child import ChildFailed
+from kopt.actors.supervisor.exchange import available_in
 from kopt.actors.supervisor.inputs import JudgedSet, Recipe, draw_content
 from kopt.actors.supervisor.outputs import output_bytes
 from kopt.actors.supervisor.reference import Drawn, Reference, State
@@ -24,8 +25,8 @@ from kopt.identity import derived_seed
 from kopt.verdict import last_line
 
 HELD_SHARE = 0.25
-"""Of the host memory that is available when a session opens, for its input sets with the outputs
-of the reference; those beyond it are made again for each candidate."""
+"""Of the memory that is available where tensors are exchanged when a session opens, for its input
+sets with the outputs of the reference; those beyond it are made again for each candidate."""
 LARGE_BYTES = 256 << 20
 """Input sets above this are drawn for the first trial only, to bound memory and time."""
 
@@ -43,7 +44,7 @@ class DrawnSets:
     sets: list[JudgedSet] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     """What was assumed or left out."""
-    bases: list[SharedTensor] = field(default_factory=list)
+    bases: list[Shareable] = field(default_factory=list)
     """What sets that are not held are drawn from."""
     held_bytes: int = 0
     """Of the sets that are."""
@@ -60,7 +61,7 @@ def draw_sets(bench: Bench, reference: Reference, states: list[State], *, secret
     Raises:
         ProblemError: the reference fails, or is not finite, on its own inputs.
     """
-    drawn = DrawnSets(states, budget_bytes=int(HELD_SHARE * available_bytes()))
+    drawn = DrawnSets(states, budget_bytes=int(HELD_SHARE * available_in(bench.exchange)))
     for trial in range(bench.config.trials):
         first, *cases = reference.draw_all(seed=derived_seed(secret, "inputs", trial) % (1 << 31))
         try:

@@ -64,9 +64,12 @@ def child_environment(
         # A fresh precompiled header costs half a minute, more than a few small kernels save.
         "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
         "TRITON_DEFAULT_FP_FUSION": "1",
+        "TRITON_HOME": str(scratch),  # else the home that triton saw when the zygote imported it
     }
     if build_dir is None:
-        environment["TORCHINDUCTOR_CACHE_DIR"] = str(cache_dir / "inductor")
+        compiled = cache_dir / "inductor"
+        environment["TORCHINDUCTOR_CACHE_DIR"] = str(compiled)
+        environment["TRITON_CACHE_DIR"] = str(compiled / "triton")
     else:
         environment |= {
             "KOPT_BUILD_DIR": str(build_dir),

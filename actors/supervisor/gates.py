@@ -6,7 +6,6 @@ were poisoned; the comparison is made here. Source: DESIGN §5.2; exploits §B.
 
 from __future__ import annotations
 
-from kopt.actors.child.memory import SharedTensor
 from kopt.actors.supervisor.child import Child, ChildFailed
 from kopt.actors.supervisor.first_call import first_call
 from kopt.actors.supervisor.inputs import JudgedSet, checksum, renumber
@@ -120,7 +119,7 @@ def check_inputs(
     """
     if not judged.tensors:
         return
-    copies = [SharedTensor(each.spec) for each in judged.tensors]
+    copies = [each.like() for each in judged.tensors]
     numbers = child.share(copies)
     child.ask("read_back", timeout_s=limit_s, number=number, tree=renumber(judged.tree, numbers))
     child.ask("unmap", timeout_s=limit_s, numbers=numbers)

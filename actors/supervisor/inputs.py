@@ -9,10 +9,14 @@ from typing import Any, NamedTuple
 
 import torch
 
-from kopt.actors.child.memory import SharedTensor
+from kopt.actors.child.memory import Shareable
 from kopt.actors.child.perturb import Perturbation, apply
 from kopt.actors.child.plain import Tree, decode
 from kopt.actors.verify.families import FamilyName, FamilyPlan, make_family
+
+WORD_BYTES = 8
+CHUNK_WORDS = 1 << 22
+"""Words of a GPU tensor that are weighted at a time."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,7 +33,7 @@ class JudgedSet:
     """Set before each call, for modules that draw."""
     tree: Tree
     """The arguments as JSON, tensors by position in `tensors`."""
-    tensors: list[SharedTensor]
+    tensors: list[Shareable]
     """Sealed once drawn: no child can change them."""
     checksum: int
     may_alias: bool = False
@@ -81,7 +85,7 @@ def draw_content(judged: JudgedSet, recipe: Recipe) -> None:
     Raises:
         MemoryError: it does not fit.
     """
-    judged.tensors = [SharedTensor(each.spec) for each in recipe.base.tensors]
+    judged.tensors = [each.like() for each in recipe.base.tensors]
     make_family(
         recipe.base.arguments(),
         plan=recipe.plan,
@@ -94,12 +98,29 @@ def draw_content(judged: JudgedSet, recipe: Recipe) -> None:
 
 
 def checksum(tensors: Sequence[torch.Tensor]) -> int:
-    """Return a CRC-32 over the bytes of dense tensors: a tripwire for mutation, at memory speed."""
+    """Return a checksum of the bytes of dense tensors: a tripwire for mutation, at memory speed.
+
+    A CRC-32 on the host; on a GPU a sum of words, each weighted by its place.
+    """
     value = 0
     for tensor in tensors:
         if tensor.numel():
-            value = zlib.crc32(_bytes(tensor), value)
+            raw = _bytes(tensor) if tensor.device.type == "cpu" else _weighted_sum(tensor)
+            value = zlib.crc32(raw, value)
     return value
+
+
+def _weighted_sum(tensor: torch.Tensor) -> bytes:
+    """Return a sum over a tensor's words that knows their order, and its last few bytes."""
+    raw = tensor.reshape(-1).view(torch.uint8)
+    whole = raw.numel() // WORD_BYTES * WORD_BYTES
+    words = raw[:whole].view(torch.int64)
+    total = torch.zeros((), dtype=torch.int64, device=tensor.device)
+    for begin in range(0, words.numel(), CHUNK_WORDS):
+        part = words[begin : begin + CHUNK_WORDS]
+        places = torch.arange(begin, begin + part.numel(), device=tensor.device)
+        total += (part * (2 * places + 1)).sum()  # modulo 2**64; odd weights lose no bit
+    return b"%d %s" % (int(total), bytes(raw[whole:].tolist()))
 
 
 def _bytes(tensor: torch.Tensor) -> memoryview:
@@ -118,7 +139,7 @@ def perturbed(judged: JudgedSet, change: Perturbation | None, *, seed: int) -> J
     Raises:
         MemoryError: it does not fit.
     """
-    copies = [SharedTensor(each.spec) for each in judged.tensors]
+    copies = [each.like() for each in judged.tensors]
     for copy, each in zip(copies, judged.tensors, strict=True):
         copy.tensor.copy_(each.tensor)
     if change is not None:
@@ -151,7 +172,7 @@ def renumber(tree: Tree, numbers: Sequence[int] | Mapping[int, int]) -> Tree:
     return tree
 
 
-def private(tree: Tree, tensors: Sequence[SharedTensor]) -> object:
+def private(tree: Tree, tensors: Sequence[Shareable]) -> object:
     """Return a tree of outputs with its tensors copied to private memory.
 
     Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,9 +42,23 @@ class Loaded:
 
 
 def load_candidate(
-    bench: Bench, session: Session, candidate: Candidate, *, build_dir: Path | None, trail: Trail
+    bench: Bench,
+    session: Session,
+    candidate: Candidate,
+    *,
+    build_dir: Path | None,
+    trail: Trail,
+    on_child: Callable[[Child], None],
 ) -> Loaded:
     """Import and construct the candidate in a child of its own, and match its weights by name.
+
+    Args:
+        bench: where children are made.
+        session: of its problem.
+        candidate: that passed gate 1.
+        build_dir: its folder of builds.
+        trail: of the evaluation.
+        on_child: called with its child before anything of it is loaded.
 
     Raises:
         Judged: it does not load.
@@ -53,6 +68,7 @@ def load_candidate(
     reference = session.reference
     child = bench.child(session.problem, build_dir=build_dir)
     try:
+        on_child(child)
         child.ask("import", timeout_s=limit_s, source=candidate.source, name="candidate")
         numbers = child.share(reference.argument_tensors)
         child.ask(

@@ -12,9 +12,10 @@ from typing import Any, Protocol
 
 import torch
 
-from kopt.actors.child.memory import SharedTensor, TensorSpec, spec_of
+from kopt.actors.child.memory import Shareable, TensorSpec, spec_of
 from kopt.actors.child.plain import NotPlain, decode
 from kopt.actors.supervisor.child import ChildFailed, specs_of
+from kopt.actors.supervisor.exchange import new_tensor, place_of
 from kopt.actors.supervisor.inputs import JudgedSet
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.supervisor.trail import Trail
@@ -41,7 +42,7 @@ class Taken:
     tensor: torch.Tensor
 
 
-def take(buffers: Sequence[SharedTensor]) -> list[Taken]:
+def take(buffers: Sequence[Shareable]) -> list[Taken]:
     """Return private copies of what a child has written so far."""
     return [Taken(each.spec, each.tensor.clone()) for each in buffers]
 
@@ -165,15 +166,15 @@ def _count(tree: object) -> int:
     return count
 
 
-def poisoned(outputs: object) -> list[SharedTensor]:
-    """Return buffers of the reference's output form, filled with what no output is."""
-    buffers = []
+def poisoned(outputs: object) -> list[Shareable]:
+    """Return buffers of the reference's output form and place, filled with what no output is."""
+    buffers: list[Shareable] = []
     for _, leaf in flatten(outputs):
         if isinstance(leaf, torch.Tensor):
-            shared = SharedTensor(spec_of(leaf))
+            shared = new_tensor(spec_of(leaf), place=place_of(leaf))
             if leaf.is_floating_point() or leaf.is_complex():
                 shared.tensor.fill_(float("nan"))
-            elif leaf.dtype is not torch.bool:
-                shared.tensor.fill_(INTEGER_POISON)
+            else:
+                shared.tensor.fill_(leaf.dtype is not torch.bool and INTEGER_POISON)
             buffers.append(shared)
     return buffers

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import torch
 
-from kopt.actors.child.memory import SharedTensor, spec_from_json
+from kopt.actors.child.memory import Shareable, spec_from_json
 from kopt.actors.child.plain import Tree
 from kopt.actors.supervisor.child import Child, ChildFailed
+from kopt.actors.supervisor.exchange import new_tensor
 from kopt.actors.supervisor.inputs import JudgedSet, private, renumber, tensor_numbers
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.verify.compare import flatten
@@ -18,7 +19,7 @@ from kopt.identity import derived_seed
 from kopt.problem import Problem
 from kopt.verdict import last_line
 
-State = dict[str, SharedTensor]
+State = dict[str, Shareable]
 
 
 class Drawn(NamedTuple):
@@ -26,7 +27,7 @@ class Drawn(NamedTuple):
 
     tree: Tree
     """As JSON, tensors by position in `tensors`."""
-    tensors: list[SharedTensor]
+    tensors: list[Shareable]
 
 
 class Reference:
@@ -99,7 +100,9 @@ class Reference:
         """
         try:
             made = {
-                entry.name: SharedTensor(spec_from_json([list(entry.shape), entry.dtype]))
+                entry.name: new_tensor(
+                    spec_from_json([list(entry.shape), entry.dtype]), place=self._bench.exchange
+                )
                 for entry in self.entries
             }
             if not made:
@@ -115,7 +118,7 @@ class Reference:
                 seed=seed,
                 parameters=self._parameters,
             )
-            copies = {name: SharedTensor(made[name].spec) for name in made}
+            copies = {name: shared.like() for name, shared in made.items()}
             for name, tensor in second.items():
                 copies[name].tensor.copy_(tensor)
         except (ChildFailed, MemoryError) as error:
@@ -173,6 +176,7 @@ class Reference:
             MemoryError: its outputs do not fit.
             ProblemError: it gives no tensor.
         """
+        self._bench.turns.breathe()
         bind(self.child, judged, number=number, timeout_s=self.limit_s)
         answer = self.child.ask(
             "call", timeout_s=self.limit_s, sets=[number], seeds=[judged.seed], into=[]
@@ -206,6 +210,17 @@ class Reference:
             self.no_float64 = "the reference computes something else in float64"
             return judged.outputs
         return outputs64
+
+    def latency_us(self) -> float:
+        """Return how long a trivial kernel takes from launch to end, in microseconds.
+
+        Raises:
+            ProblemError: the child is gone.
+        """
+        try:
+            return float(self.child.ask("latency", timeout_s=self.limit_s)["latency_us"])
+        except ChildFailed as error:
+            raise self.fault(error) from None
 
     def end(self) -> None:
         """End the child."""

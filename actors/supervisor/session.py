@@ -6,13 +6,15 @@ the baselines. Kept while candidates of the problem come, and let go with its la
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
-from kopt.actors.child.memory import SharedTensor
+from kopt.activity import Activity
+from kopt.actors.child.memory import Shareable
 from kopt.actors.supervisor.baselines import Baselines
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.actors.supervisor.draws import draw_sets
@@ -39,11 +41,17 @@ class Session:
     baselines: Baselines
     light: Light = field(default_factory=Light)
     """Speed of light on this device."""
-    bases: list[SharedTensor] = field(default_factory=list)
+    bases: list[Shareable] = field(default_factory=list)
     """What input sets that are not held are drawn from."""
     checks: list[Check] = field(default_factory=list)
     """What was assumed or left out, for every verdict."""
     degenerate: bool = False
+    at_baselines: threading.Lock = field(default_factory=threading.Lock)
+    """Held by whoever sees to the baselines beside others that are verified."""
+    _at_reference: threading.Lock = field(default_factory=threading.Lock)
+    activity: Activity | str | None = None
+    """What a call of the eager reference runs, or why that is not known; None before it was asked
+    for (`reference_activity`)."""
 
     def timed(self) -> list[int]:
         """Return the numbers of the sets that are timed: the problem's own, final weights."""
@@ -76,18 +84,21 @@ class Session:
         if judged.recipe is None:
             yield judged
             return
+        fresh = replace(judged, tensors=[])  # several candidates may be at it
         try:
-            draw_content(judged, judged.recipe)
-            if judged.state != len(self.states) - 1:
-                self.reference.load(self.states[judged.state])
-            self.run_reference(judged)
-            if judged.state != len(self.states) - 1:
-                self.reference.load(self.states[-1])
-            yield judged
+            draw_content(fresh, judged.recipe)
+            last = len(self.states) - 1
+            with self._at_reference:
+                if judged.state != last:
+                    self.reference.load(self.states[judged.state])
+                self.run_reference(fresh)
+                if judged.state != last:
+                    self.reference.load(self.states[last])
+            yield fresh
         except MemoryError as error:
             raise self.reference.fault(error) from None
         finally:
-            judged.close()
+            fresh.close()
 
     def run_reference(self, judged: JudgedSet) -> None:
         """Fill in what the reference gives on one more input set.
@@ -122,6 +133,20 @@ def open_session(bench: Bench, problem: Problem) -> Session:
         ProblemError: the reference breaks its contract or cannot run here.
         WorkerLost: the zygote is gone.
     """
+    with bench.turns.shared(breathes=True):
+        session = _drawn(bench, problem)
+    try:
+        with bench.alone():
+            session.baselines.begin(
+                session.reference, session.states[-1], session.sets, session.timed()
+            )
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+def _drawn(bench: Bench, problem: Problem) -> Session:
     secret = derived_seed(bench.config.secret, problem.problem_id, "session")
     reference = Reference(bench, problem, secret=secret)
     try:
@@ -138,15 +163,10 @@ def open_session(bench: Bench, problem: Problem) -> Session:
             checks=checks,
             degenerate=_is_degenerate(sets) or bool(problem.degenerate),
         )
-        try:
-            first = session.timed()[0]
-            session.light = problem_light(
-                reference, sets[first], number=first, seed=derived_seed(secret, "light") % (1 << 31)
-            )
-            session.baselines.begin(session.reference, session.states[-1], sets, session.timed())
-        except BaseException:
-            session.baselines.close()
-            raise
+        first = session.timed()[0]
+        session.light = problem_light(
+            reference, sets[first], number=first, seed=derived_seed(secret, "light") % (1 << 31)
+        )
     except BaseException:
         reference.end()
         raise

@@ -16,11 +16,11 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kopt.actors.config import TimingConfig
-from kopt.actors.devices.base import DeviceName
+from kopt.actors.devices.base import DeviceName, Pace
 from kopt.actors.supervisor.child import Child, ChildFailed
 from kopt.actors.supervisor.made import Made
 from kopt.overhead import Block, beside_us, calm, overhead
@@ -92,13 +92,15 @@ class Stopwatch:
         """Whose module is timed."""
         self._sets = sets
         self._copies = copies
-        self._device = device
+        self.device = device
+        """Kind of device that it computes on."""
         self._timing = timing
         self._limit_s = limit_s
         self._rng = rng
         most = MAX_CUDA_CALLS if device == "cuda" else MAX_CALLS
         self._most_calls = max(1, min(most, KEPT_BYTES[device] // max(output_bytes, 1)))
         self._calls = 1
+        self._least_us = math.inf
         self.last = Made(numbers=(), seed=0, calls=0, commitment="")
         """The last block that was run."""
 
@@ -114,10 +116,9 @@ class Stopwatch:
             ChildFailed: the module raises, dies or hangs.
         """
         began_s = time.monotonic()
-        block = self._run(min(WARM_UP_CALLS, self._most_calls))
+        self._fit(self._run(min(WARM_UP_CALLS, self._most_calls)))
         while time.monotonic() - began_s < WARM_UP_S:
-            block = self._run(self._fitting(block.wall_us / block.calls))
-        self._fitting(block.wall_us / block.calls)
+            self._fit(self._run(self._calls))
 
     def block(self) -> Block:
         """Time one block of calls.
@@ -127,7 +128,26 @@ class Stopwatch:
         Raises:
             ChildFailed: the module raises, dies or hangs, or its clock is no clock.
         """
-        return self._run(self._calls)
+        block = self._run(self._calls)
+        self._fit(block)
+        return block
+
+    def calls(self, count: int, *, pace: Pace, clears: bool = True) -> Iterator[Block]:
+        """Time so many calls each by itself, in as many blocks as their outputs ask for.
+
+        Args:
+            count: of calls.
+            pace: of their launches.
+            clears: whether the caches are evicted before each, where the device can; otherwise
+                nobody tells the calls of a block apart.
+
+        Raises:
+            ChildFailed: as `block`.
+        """
+        while count > 0:
+            some = min(count, self._most_calls)
+            yield self._run(some, pace=pace, tells_apart=clears)
+            count -= some
 
     def clocks(self, *, work_s: float = SLOPE_S[0]) -> Clocks:
         """Return what each clock says, of calls made as blocks make them.
@@ -174,7 +194,7 @@ class Stopwatch:
         """
         mine = calm(blocks, share=CALM_SHARE)
         theirs_us = overhead(reference, share=CALM_SHARE).beside_us(mine.calls)
-        allowed_us = BESIDE_FACTOR[self._device] * theirs_us
+        allowed_us = BESIDE_FACTOR[self.device] * theirs_us
         if beside_us(mine) <= allowed_us + GAP_SHARE * mine.call_us + GAP_FLOOR_US:
             return None
         return (
@@ -213,13 +233,20 @@ class Stopwatch:
             f"the supervisor's {clocks.slope_us:.4g} us"
         )
 
-    def _fitting(self, call_us: float) -> int:
-        wanted = math.ceil(self._timing.block_ms * 1e3 / max(call_us, 0.05))
-        self._calls = max(1, min(wanted, self._most_calls))
-        return self._calls
+    def _fit(self, block: Block) -> None:
+        """Choose how many calls fill a block, by the quickest that was seen.
 
-    def _run(self, calls: int) -> Block:
+        A busy host only adds. A block whose size was chosen while it did has too few calls for
+        ever, and each of them is slower than one among many: what is compared must be alike.
+        """
+        self._least_us = min(self._least_us, max(block.wall_us / block.calls, 0.05))
+        wanted = math.ceil(self._timing.block_ms * 1e3 / self._least_us)
+        self._calls = max(1, min(wanted, self._most_calls))
+
+    def _run(self, calls: int, *, pace: Pace = "ahead", tells_apart: bool | None = None) -> Block:
         """Run a block of so many calls; its input content is known to nobody before."""
+        if tells_apart is None:
+            tells_apart = self.device == "cuda"
         numbers = sorted(self._sets)
         seed = self._rng.getrandbits(32)
         began_ns = time.perf_counter_ns()
@@ -229,7 +256,8 @@ class Stopwatch:
             numbers=numbers,
             count=calls,
             seed=seed,
-            flush=self._device == "cuda",
+            flush=tells_apart,
+            pace=pace,
             copies=self._copies,
         )
         wall_us = (time.perf_counter_ns() - began_ns) / 1e3
@@ -239,13 +267,14 @@ class Stopwatch:
             calls=calls,
             commitment=str(answer.get("commitment", ""))[:64],
         )
-        calls_us, total_us = _times(answer, expected=calls if self._device == "cuda" else 1)
+        calls_us, total_us = _times(answer, expected=calls if tells_apart else 1)
         return Block(
             calls=calls,
             wall_us=wall_us,
             call_us=statistics.median(calls_us),
             busy_us=statistics.fmean(calls_us) * calls,
             total_us=total_us,
+            calls_us=tuple(calls_us) if tells_apart else (),
         )
 
 

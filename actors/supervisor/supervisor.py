@@ -1,41 +1,54 @@
 """The supervisor: one device, its sessions, and the verdict on each candidate.
 
-Whatever a candidate does ends in a verdict. The default is fail: `Correct` is made in one place,
-after every check passed.
+Several candidates may be judged at a time, each on a thread of its own; whose turn it is on the
+device, turns.py says. A candidate whose try was disturbed by the others is judged again, alone, so
+that a verdict never depends on who else was there.
 """
 
 from __future__ import annotations
 
+import logging
 import os
-import random
-import time
-from collections import OrderedDict
+import re
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
 
+from kopt.actors.child.memory import Place
 from kopt.actors.child.sandbox.privileges import conceal
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName, describe
+from kopt.actors.supervisor.child import Child
 from kopt.actors.supervisor.environment import child_environment
-from kopt.actors.supervisor.gates import correctness_gate
-from kopt.actors.supervisor.loading import Loaded, load_candidate, static_gate
-from kopt.actors.supervisor.race import performance_gate
+from kopt.actors.supervisor.exchange_probe import usable_place
+from kopt.actors.supervisor.judging import Disturbed, Try
+from kopt.actors.supervisor.laps import Laps
+from kopt.actors.supervisor.loading import static_gate
+from kopt.actors.supervisor.provenance import unrecorded
 from kopt.actors.supervisor.session import Session, open_session
+from kopt.actors.supervisor.sessions import Sessions
 from kopt.actors.supervisor.settings import Bench, memory_limit
+from kopt.actors.supervisor.supply import Supply
 from kopt.actors.supervisor.trail import Judged, Trail
+from kopt.actors.supervisor.turns import Turns
+from kopt.actors.supervisor.warm import WarmChildren
 from kopt.actors.supervisor.zygote import Zygote
-from kopt.actors.verify.compare import worst
 from kopt.candidate import Candidate
 from kopt.errors import ProblemError
 from kopt.evaluation import Check, Evaluation
-from kopt.identity import derived_seed
 from kopt.ports import Target
 from kopt.problem import Problem
-from kopt.verdict import Correct, Crashed, Verdict
+from kopt.verdict import CompileFailed, Crashed, Verdict
 
-MAX_SESSIONS = 2
-"""Problems kept ready: the one at work, and the one it alternates with."""
+_LOG = logging.getLogger(__name__)
+_NO_ROOM = re.compile(r"out of memory|OutOfMemory|MemoryError|can't allocate memory", re.I)
+"""What a candidate says that found no memory, which may be others'."""
 
 
 class Supervisor:
@@ -48,6 +61,7 @@ class Supervisor:
         device: DeviceName,
         cache_dir: Path,
         target: Target | None = None,
+        supply: Supply | None = None,
     ) -> None:
         """Start the zygote.
 
@@ -56,6 +70,7 @@ class Supervisor:
             device: kind of device.
             cache_dir: kopt's cache.
             target: what the device is; None asks it.
+            supply: what is kept ready; None: two sessions and no child.
 
         Raises:
             ConfigError: the device is not here.
@@ -64,79 +79,171 @@ class Supervisor:
             raise ValueError("a supervisor needs a secret")
         conceal()
         self.target = target or describe(device)
+        self._supply = supply or Supply()
         num_threads = len(os.sched_getaffinity(0))
         torch.set_num_threads(num_threads)  # of comparisons; Ray gives its actors one
+        zygote = Zygote(
+            child_environment(scratch=Path("/tmp"), num_threads=num_threads, cache_dir=cache_dir),
+            # Loading the compiler asks for CUDA devices, after which no child could use them.
+            compiles=device == "cpu" and (config.compile or config.max_autotune),
+        )
         self._bench = Bench(
-            zygote=Zygote(
-                child_environment(
-                    scratch=Path("/tmp"), num_threads=num_threads, cache_dir=cache_dir
-                ),
-                # Loading the compiler asks for CUDA devices, after which no child could use them.
-                compiles=device == "cpu" and (config.compile or config.max_autotune),
-            ),
+            zygote=zygote,
             device=device,
             config=config,
             cache_dir=cache_dir,
             num_threads=num_threads,
             memory_bytes=memory_limit(config, device=device),
+            turns=Turns(),
+            device_name=self.target.name,
         )
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
-        self._generation = self._bench.zygote.generation
+        place = usable_place(device, open_child=self._bench.child_ahead)
+        self._bench = replace(self._bench, exchange=place)
+        if self._supply.warm_children:
+            warm = WarmChildren(
+                self._bench.child_ahead,
+                size=self._supply.warm_children,
+                zygote=zygote,
+                builds=cache_dir / "build",
+                turns=self._bench.turns,
+            )
+            self._bench = replace(self._bench, warm=warm)
+        self._sessions = Sessions(partial(open_session, self._bench), keep=self._supply.sessions)
+        self._company = Turns()
+        self._arrived = threading.Lock()
+        self._arrivals = self._present = 0
+        self._endings = ThreadPoolExecutor(1, thread_name_prefix="endings")
+        self._ending: set[Future[None]] = set()
 
     def evaluate(
         self, problem: Problem, candidate: Candidate, *, build_dir: Path | None = None
     ) -> Evaluation:
-        """Verify and time one candidate.
+        """Verify and time one candidate; several threads may call this.
 
         Raises:
             ProblemError: the reference breaks its contract or cannot run here.
             WorkerLost: the zygote is gone.
         """
+        laps = Laps()
+        try:
+            with self._company.shared():
+                laps.lap("prepared")
+                return self._judge(problem, candidate, build_dir, laps=laps, is_alone=False)
+        except Disturbed:
+            laps.void("disturbed")
+        _LOG.info("%s is judged again, alone", candidate.candidate_id[:12])
+        with self._company.exclusive():
+            laps.lap("disturbed")
+            self._sessions.close_idle()
+            return self._judge(problem, candidate, build_dir, laps=laps, is_alone=True)
+
+    @property
+    def exchange(self) -> Place:
+        """Where inputs and outputs lie that are exchanged with children."""
+        return self._bench.exchange
+
+    def busy_s(self) -> float:
+        """Return the seconds so far for which something had a turn on the device."""
+        return self._bench.turns.busy_s()
+
+    def settle(self) -> None:
+        """Wait for what goes on beside evaluations: children that end, or are forked ahead."""
+        for ending in list(self._ending):
+            ending.result()
+        if self._bench.warm is not None:
+            self._bench.warm.settle()
+
+    def close(self) -> None:
+        """End every child and the zygote."""
+        self._endings.shutdown()
+        if self._bench.warm is not None:
+            self._bench.warm.close()
+        self._sessions.close_idle()
+        self._bench.zygote.close()
+
+    def _judge(
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        build_dir: Path | None,
+        *,
+        laps: Laps,
+        is_alone: bool,
+    ) -> Evaluation:
+        """Make one try.
+
+        Raises:
+            ProblemError, WorkerLost: as `evaluate`.
+            Disturbed: others may be to blame for the outcome; never where it is alone.
+        """
         trail = Trail()
-        clock = _Laps()
-        loaded: Loaded | None = None
-        session: Session | None = None
-        sandbox = "none"
-        verdict: Verdict
         try:
             with trail.gate("static"):
                 static_gate(candidate, languages=self.target.languages, trail=trail)
-            session = self._session(problem)
-            trail.checks += session.checks
-            clock.lap("prepared")
-            with trail.gate("correctness"):
-                loaded = load_candidate(
-                    self._bench, session, candidate, build_dir=build_dir, trail=trail
-                )
-                sandbox = loaded.child.sandbox
-                clock.lap("forked")
-                firsts_us = correctness_gate(self._bench, session, loaded, trail=trail)
-            clock.lap("verified")
-            seed = derived_seed(self._bench.config.secret, candidate.candidate_id, "order")
-            timing = performance_gate(
-                self._bench,
-                session,
-                loaded,
-                firsts_us=firsts_us,
-                trail=trail,
-                rng=random.Random(seed),
-            )
-            verdict = Correct(timing=timing, error=worst(trail.errors))
         except Judged as judged:
-            verdict = judged.verdict
-        except ProblemError:
-            self._forget(problem)  # its reference may be dead; the next candidate gets another
-            if loaded is None or not self._was_restarted():
-                raise
-            # The reference ended because the candidate killed what forked them both.
-            verdict = Crashed(stage="timing", log="the candidate's and the reference's parent died")
-            trail.checks.append(Check(name="timed", passed=False, detail=verdict.reason))
-        finally:
-            if loaded is not None:
-                loaded.child.end()
-            clock.lap(
-                "timed" if any(gate.name == "performance" for gate in trail.gates) else "ended"
-            )
+            laps.lap("ended")
+            return self._evaluation(judged.verdict, problem, candidate, trail=trail, laps=laps)
+        with self._presence(is_alone=is_alone) as had_company:
+            generation = self._generation()
+            attempt: Try | None = None
+            try:
+                with self._sessions.use(problem, generation=generation) as session:
+                    with session.at_baselines:
+                        if session.baselines.is_stale:
+                            with self._bench.alone():
+                                session.baselines.renew()
+                    trail.checks += session.checks
+                    laps.lap("prepared")
+                    attempt = Try(
+                        bench=self._bench,
+                        session=session,
+                        candidate=candidate,
+                        build_dir=build_dir,
+                        trail=trail,
+                        laps=laps,
+                    )
+                    verdict = attempt.judge(self._end)
+                    if had_company() and self._may_be_others(verdict, attempt, generation):
+                        raise Disturbed
+                    return self._evaluation(
+                        verdict,
+                        problem,
+                        candidate,
+                        trail=trail,
+                        laps=laps,
+                        session=session,
+                        sandbox=attempt.sandbox,
+                    )
+            except ProblemError:
+                self._sessions.forget(problem)  # its reference may be dead
+                if had_company():
+                    raise Disturbed from None
+                if attempt is None or not attempt.is_loaded or generation == self._generation():
+                    raise
+                # The reference ended because the candidate killed what forked them both.
+                why = "the candidate's and the reference's parent died"
+                verdict = Crashed(stage="timing", log=why)
+                trail.checks.append(Check(name="timed", passed=False, detail=verdict.reason))
+                return self._evaluation(
+                    verdict, problem, candidate, trail=trail, laps=laps, sandbox=attempt.sandbox
+                )
+
+    def _may_be_others(self, verdict: Verdict, attempt: Try, generation: int) -> bool:
+        if attempt.is_evicted or generation != self._generation():
+            return True
+        return isinstance(verdict, Crashed | CompileFailed) and bool(_NO_ROOM.search(verdict.log))
+
+    def _evaluation(
+        self,
+        verdict: Verdict,
+        problem: Problem,
+        candidate: Candidate,
+        *,
+        trail: Trail,
+        laps: Laps,
+        session: Session | None = None,
+        sandbox: str = "none",
+    ) -> Evaluation:
         baseline_checks = session.baselines.checks if session is not None else []
         return Evaluation(
             verdict=verdict,
@@ -148,52 +255,42 @@ class Supervisor:
             track=self._bench.config.track,
             sandbox=sandbox,
             gates=tuple(trail.gates),
-            checks=(*trail.checks, *baseline_checks),
+            checks=(*trail.checks, *unrecorded(trail), *baseline_checks),
+            library_share=trail.library_share,
             degenerate=session.degenerate if session is not None else bool(problem.degenerate),
-            timeline_s=clock.laps,
+            timeline_s=laps.laps,
         )
 
-    def close(self) -> None:
-        """End every child and the zygote."""
-        for session in self._sessions.values():
-            session.close()
-        self._sessions.clear()
-        self._bench.zygote.close()
+    @contextmanager
+    def _presence(self, *, is_alone: bool) -> Iterator[Callable[[], bool]]:
+        """Be counted; gives a function: whether others were judged meanwhile."""
+        with self._arrived:
+            self._arrivals += 1
+            self._present += 1
+            arrival, before = self._arrivals, self._present - 1
+        try:
+            yield lambda: not is_alone and (before > 0 or self._arrivals > arrival)
+        finally:
+            with self._arrived:
+                self._present -= 1
 
-    def _was_restarted(self) -> bool:
-        """Whether the zygote died, and every session's children with it, since last asked."""
+    def _generation(self) -> int:
+        """Of the zygote, started again if it died, and every session's children with it."""
         self._bench.zygote.ensure()
-        before, self._generation = self._generation, self._bench.zygote.generation
-        return before != self._generation
+        return self._bench.zygote.generation
 
-    def _forget(self, problem: Problem) -> None:
-        session = self._sessions.pop(problem.problem_id, None)
-        if session is not None:
-            session.close()
+    def _end(self, child: Child, then: Callable[[], None]) -> None:
+        """End a candidate's child; where others are judged meanwhile, they do not wait for it."""
 
-    def _session(self, problem: Problem) -> Session:
-        if self._was_restarted():
-            for session in self._sessions.values():
-                session.close()
-            self._sessions.clear()
-        known = self._sessions.pop(problem.problem_id, None)
-        if known is None:
-            while len(self._sessions) >= MAX_SESSIONS:
-                _, oldest = self._sessions.popitem(last=False)
-                oldest.close()
-            known = open_session(self._bench, problem)
-        self._sessions[problem.problem_id] = known
-        return known
+        def end() -> None:
+            try:
+                child.end()
+            finally:
+                then()
 
-
-class _Laps:
-    """Seconds between one stage's end and the next's."""
-
-    def __init__(self) -> None:
-        self.laps: dict[str, float] = {}
-        self._last_s = time.monotonic()
-
-    def lap(self, name: str) -> None:
-        now_s = time.monotonic()
-        self.laps[name] = now_s - self._last_s
-        self._last_s = now_s
+        if self._supply.in_flight == 1:
+            end()
+            return
+        ending = self._endings.submit(end)
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)

@@ -25,6 +25,8 @@ class Trail:
     gates: list[Check] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     errors: list[NumericError] = field(default_factory=list)
+    library_share: float | None = None
+    """Of device time, 0 to 1; None where it is not known (`provenance_gate`)."""
 
     def passed(self, name: str, detail: str = "") -> None:
         """Note a check that passed."""

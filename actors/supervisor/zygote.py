@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +39,7 @@ class Forked:
 
 
 class Zygote:
-    """One zygote process. Restarted by itself if it died."""
+    """One zygote process, for the threads of a supervisor. Restarted by itself if it died."""
 
     def __init__(self, environment: dict[str, str], *, compiles: bool = False) -> None:
         """Start it; `fork` waits until it is ready.
@@ -57,6 +58,8 @@ class Zygote:
         """Where its children's scratch folders are."""
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
+        self._speaking = threading.RLock()
+        """One order at a time."""
         self.generation = 0
         """Counts restarts: every child of an earlier generation is dead."""
         self._start()
@@ -82,7 +85,9 @@ class Zygote:
             "settings": settings,
         }
         try:
-            answer = self._ask(order, fds=(theirs.fileno(), write_end))
+            with self._speaking:
+                answer = self._ask(order, fds=(theirs.fileno(), write_end))
+                generation = self.generation
         except WorkerLost:
             ours.close()
             os.close(read_end)
@@ -90,32 +95,33 @@ class Zygote:
         finally:
             theirs.close()
             os.close(write_end)
-        return Forked(
-            pid=int(answer["pid"]), generation=self.generation, talk=ours, output=read_end
-        )
+        return Forked(pid=int(answer["pid"]), generation=generation, talk=ours, output=read_end)
 
     def end(self, forked: Forked) -> int:
         """Kill a child with everything it started; return its exit status, negative for a signal.
 
         A child whose zygote is gone died with it.
         """
-        if forked.generation != self.generation:
-            return -signal.SIGKILL
-        try:
-            return int(self._ask({"op": "end", "pid": forked.pid})["status"])
-        except WorkerLost:
-            return -signal.SIGKILL
+        with self._speaking:
+            if forked.generation != self.generation:
+                return -signal.SIGKILL
+            try:
+                return int(self._ask({"op": "end", "pid": forked.pid})["status"])
+            except WorkerLost:
+                return -signal.SIGKILL
 
     def ensure(self) -> None:
         """Start it again if it died since it was last asked; `generation` tells."""
-        if self._process is None or self._process.poll() is not None:
-            self._stop()
-            self._restart()
+        with self._speaking:
+            if self._process is None or self._process.poll() is not None:
+                self._stop()
+                self._restart()
 
     def close(self) -> None:
         """End the zygote, once it has ended its children with everything they started."""
-        self._stop()
-        self.scratch.close()
+        with self._speaking:
+            self._stop()
+            self.scratch.close()
 
     def _stop(self) -> None:
         if self._channel is not None:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from kopt.actors.pool import RayEvaluator
 from kopt.actors.programmers.config import RecordedConfig
 from kopt.actors.programmers.recorded import RecordedProgrammer
 from kopt.actors.programmers.registry import Workplace, create_programmer
-from kopt.actors.recorded_verdicts import RecordedEvaluator
+from kopt.actors.recorded_evidence import RecordedProfiler
+from kopt.actors.recorded_verdicts import JudgingEvaluator, RecordedEvaluator
+from kopt.cli.profiling import make_profiling
 from kopt.config import RunConfig
 from kopt.data.fold import RunState
 from kopt.data.recording import NotRecorded, Recording
 from kopt.data.rundir import RunDir
 from kopt.data.seeds import Seeds, keep_seeds, kept_seeds, resolve_seeds
 from kopt.driver.order import RecordedOrder
+from kopt.driver.profiles import Profiling
 from kopt.driver.seeds import SeededProgrammer
 from kopt.driver.task import SearchTask
 from kopt.errors import ConfigError
-from kopt.ports import Evaluator, Programmer, Target
+from kopt.ports import Evaluator, Profiler, Programmer, Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,7 @@ class Crew:
 
     programmer: Programmer
     evaluator: Evaluator
+    profiling: Profiling
     target: Target
     """What candidates are written for, and their verdicts name."""
     device: dict[str, Any]
@@ -42,7 +46,8 @@ async def assemble(
     earlier: RunState,
     run: RunDir,
     workplace: Workplace,
-    judge: RayEvaluator,
+    judge: JudgingEvaluator,
+    make_profiler: Callable[[], Profiler],
 ) -> Crew:
     """Return the crew that a config names.
 
@@ -53,10 +58,11 @@ async def assemble(
         run: its folder; holds the seeds once they are resolved.
         workplace: of the programmer.
         judge: judges on the cluster's devices.
+        make_profiler: starts the profile lane; called where something is to be profiled.
 
     Raises:
-        ConfigError: the programmer cannot be set up as configured, a seed cannot be found, or the
-            devices differ.
+        ConfigError: the programmer cannot be set up as configured, a seed or a file of tools cannot
+            be found, or the devices differ.
         StoreError: a recording, or an earlier run with a seed, is damaged.
     """
     recorded = config.programmer if isinstance(config.programmer, RecordedConfig) else None
@@ -70,10 +76,27 @@ async def assemble(
         "languages": list(here.languages),
         "count": workplace.cluster.devices,
     }
+    if recorded is not None and recorded.verdicts:
+        assert isinstance(programmer, RecordedProgrammer)
+        make_profiler = partial(RecordedProfiler, programmer.recording)
+    profiling = make_profiling(
+        config,
+        devices=workplace.cluster.devices,
+        earlier=earlier,
+        programmer=programmer,
+        make_profiler=make_profiler,
+        warn=workplace.warn,
+    )
     if recorded is None:
         if seeds:
             programmer = SeededProgrammer(programmer, seeds)
-        return Crew(programmer=programmer, evaluator=judge, target=here, device=device)
+        return Crew(
+            programmer=programmer,
+            evaluator=judge,
+            profiling=profiling,
+            target=here,
+            device=device,
+        )
     assert isinstance(programmer, RecordedProgrammer)
     recording = programmer.recording
     _follow(config, tasks, recording, arm=programmer.arm, earlier=earlier)
@@ -91,7 +114,13 @@ async def assemble(
             "languages": list(target.languages),
             "recorded_in": recording.run.name,
         }
-    return Crew(programmer=programmer, evaluator=evaluator, target=target, device=device)
+    return Crew(
+        programmer=programmer,
+        evaluator=evaluator,
+        profiling=profiling,
+        target=target,
+        device=device,
+    )
 
 
 def run_seeds(

@@ -18,17 +18,19 @@ from kopt.version import __version__
 COMMANDS: dict[str, str] = {
     "run": "search problems: one fleet, from configuration to files that a person can use",
     "eval": "judge one candidate file: gates, timing, verdict",
+    "profile": "why a candidate takes its time: evidence of profilers, and findings",
     "findings": "what the micro-profiling tools find in a recorded profile; no GPU",
     "problems": "list the problems there are; lint them for degenerate tasks",
     "resume": "go on with a run that was interrupted",
     "replay": "rebuild a run's trees from its journal and check them",
     "prompt": "print the prompt of a node, as it was sent",
     "verify": "measure a run's claimed wins again; re-score a KernelBench run folder",
+    "cache": "what the caches of this node hold; bound them, clear them",
     "doctor": "what is installed, what is off and why, and how to fix it",
 }
 """Command to its line in the help, in the order shown."""
 
-MODULES = {"eval": "evaluate"}
+MODULES = {"eval": "evaluate", "profile": "profile_file"}
 """Commands whose module has another name."""
 
 HELP = """\

@@ -12,7 +12,8 @@ from kopt.cli.doctor_sandbox import sandbox_probes
 from kopt.cli.exit_codes import DONE, FAILED
 from kopt.cli.output import write_json
 from kopt.cli.probe import Probe
-from kopt.cli.probe_host import host_probes
+from kopt.cli.probe_host import host_probes, probed_device
+from kopt.cli.probe_profilers import profiler_probes
 from kopt.cli.probe_software import software_probes
 from kopt.data.problems import open_sources
 from kopt.data.problems.config import ProblemsConfig
@@ -30,6 +31,7 @@ def main(arguments: Sequence[str]) -> int:
         *software_probes(),
         *host_probes(out=Path(options.out), cache=cache_dir()),
         *sandbox_probes(),
+        *profiler_probes(cache=cache_dir(), device=probed_device()),
         *_problem_sets(),
     ]
     if options.json:

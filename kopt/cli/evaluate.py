@@ -124,15 +124,29 @@ def evaluation_text(evaluation: Evaluation) -> str:
             )
             if value is not None
         ]
+    lines += _whose(evaluation)
     stages = ", ".join(f"{name} {seconds:.2f}" for name, seconds in evaluation.timeline_s.items())
     lines.append("")
     lines.append(
         f"{record['language']} on {record['device']}, ladder {record['ladder']}, "
-        f"sandbox {record['sandbox']}" + (f"; seconds: {stages}" if stages else "")
+        + (f"timed by {record['protocol']}, " if record["protocol"] not in (None, "abba") else "")
+        + f"sandbox {record['sandbox']}"
+        + (f"; seconds: {stages}" if stages else "")
     )
     if record["degenerate"]:
         lines.append("the problem is degenerate: a speed-up on it means little")
     return "\n".join(lines) + "\n"
+
+
+def _whose(evaluation: Evaluation) -> list[str]:
+    """Whose work it is, in a line or two; none where that was not looked at."""
+    lines = []
+    if evaluation.library_share is not None:
+        own = 1.0 - evaluation.library_share
+        lines.append(f"own kernels {own:.0%} of the time, libraries and torch the rest")
+    if any(check.name == "fallback" and not check.passed for check in evaluation.checks):
+        lines.append("it falls back: what runs is the reference's own path")
+    return ["", *lines] if lines else []
 
 
 def first_device(config: RunConfig) -> Literal["cpu", "cuda"]:

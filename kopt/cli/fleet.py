@@ -11,12 +11,18 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
+from kopt.actors.cache.facts import judging_facts
+from kopt.actors.cache.kinds import open_store
+from kopt.actors.cached_evaluator import CachedEvaluator
 from kopt.actors.cluster import Cluster, open_cluster
-from kopt.actors.pool import Quiet, RayEvaluator
+from kopt.actors.evidence.pool import RayProfiler
+from kopt.actors.pool import RayEvaluator
 from kopt.actors.programmers.registry import Workplace
+from kopt.actors.quiet import Quiet
 from kopt.cli.collector import calm_collector
 from kopt.cli.crew import assemble
 from kopt.clock import SystemClock
@@ -131,9 +137,10 @@ def make_tasks(
     Raises:
         StoreError: a journalled search does not replay.
     """
+    rule = config.reward.rule(config.energy)
     policy_config: dict[str, Any] = {
         "search": config.search.model_dump(mode="json"),
-        "reward": config.reward.model_dump(mode="json"),
+        "reward": asdict(rule),
     }
     tasks = []
     for problem in problems:
@@ -149,7 +156,7 @@ def make_tasks(
             if known is not None:
                 tasks.append(resumed_task(spec, known))
                 continue
-            tree = create_search(config.search, rule=config.reward.rule(), seed=seed)
+            tree = create_search(config.search, rule=rule, seed=seed)
             tasks.append(SearchTask(spec=spec, tree=tree))
     return tasks
 
@@ -183,6 +190,12 @@ def _drive(
                 cache_dir=cache_dir(),
                 quiet=quiet,
             )
+            judge = CachedEvaluator(
+                evaluator,
+                config=evaluate,
+                store=open_store(cache_dir(), "verdict"),
+                facts=judging_facts,
+            )
             workplace = Workplace(
                 cluster=cluster,
                 cluster_config=config.cluster,
@@ -193,7 +206,21 @@ def _drive(
                 warn=warn,
             )
             crew = await assemble(
-                config, tasks, earlier=earlier, run=run_dir, workplace=workplace, judge=evaluator
+                config,
+                tasks,
+                earlier=earlier,
+                run=run_dir,
+                workplace=workplace,
+                judge=judge,
+                make_profiler=partial(
+                    RayProfiler,
+                    cluster,
+                    config=config.cluster,
+                    evaluate=evaluate,
+                    cache_dir=cache_dir(),
+                    quiet=quiet,
+                    with_rules=config.findings.feedback == "rules",
+                ),
             )
             if on_target is not None:
                 on_target(crew.target)
@@ -211,11 +238,14 @@ def _drive(
                 verdicts=SharedVerdicts(known),
                 spent=spent(earlier),
                 terms=Terms(ladder=evaluate.ladder, track=evaluate.track),
+                profiling=crew.profiling,
             )
             try:
                 await driver.run()
             finally:
                 await crew.programmer.close()
+                if crew.profiling.profiler is not None:
+                    await crew.profiling.profiler.close()
 
         with calm_collector():
             asyncio.run(drive())
@@ -232,6 +262,16 @@ def spent(state: RunState) -> Spent:
                         tokens_in=answer.tokens_in,
                         tokens_out=answer.tokens_out,
                         cost_usd=answer.cost_usd,
+                    )
+                )
+        for profile in search.profiles.values():
+            if profile.analysis is not None:
+                said = profile.analysis
+                total.add(
+                    Usage(
+                        tokens_in=said.tokens_in,
+                        tokens_out=said.tokens_out,
+                        cost_usd=said.cost_usd,
                     )
                 )
     return total

@@ -1,4 +1,4 @@
-"""Probes of the machine: cores, memory, room on disks, GPUs, the profiler."""
+"""Probes of the machine: cores, memory, room on disks, GPUs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def host_probes(*, out: Path, cache: Path) -> list[Probe]:
         _disk("disk for runs", out),
         _disk("disk for the cache", cache),
         _gpu(),
-        _profiler(),
     ]
 
 
@@ -115,36 +114,13 @@ def _gpu() -> Probe:
     return Probe(name="GPU", ok=True, found=found)
 
 
+def probed_device() -> str:
+    """Return the kind of device whose profilers are of use: `cuda` where a GPU can be used."""
+    return "cuda" if _gpu().ok else "cpu"
+
+
 def _installed_version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
         return ""
-
-
-def _profiler() -> Probe:
-    words = command_output(["ncu", "--version"])
-    if words is None:
-        return Probe(
-            name="ncu",
-            ok=False,
-            found="not found: no hardware counters",
-            fix="install Nsight Compute and put ncu on PATH",
-        )
-    release = next((line for line in words.splitlines() if "Version" in line), first_line(words))
-    if _counters_restricted():
-        return Probe(
-            name="ncu",
-            ok=False,
-            found=f"{release.strip()}: counters are for administrators only",
-            fix="load the driver with NVreg_RestrictProfilingToAdminUsers=0",
-        )
-    return Probe(name="ncu", ok=True, found=release.strip())
-
-
-def _counters_restricted() -> bool:
-    try:
-        words = Path("/proc/driver/nvidia/params").read_text()
-    except OSError:
-        return False
-    return "RmProfilingAdminOnly: 1" in words and os.geteuid() != 0

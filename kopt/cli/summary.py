@@ -11,7 +11,7 @@ from kopt.data.best import best_folders, rank_candidates
 from kopt.data.fold import RunState
 from kopt.data.results import ResultRow, result_rows
 from kopt.data.rundir import RunDir
-from kopt.evaluation import EvalJson
+from kopt.evaluation import EvalJson, missing_baselines
 
 LEFT_COLUMNS = 3
 """Columns of words; the others are numbers."""
@@ -70,6 +70,12 @@ def summary_text(run: RunDir, summaries: Sequence[ProblemSummary]) -> str:
         for row in rows
     ]
     lines += [f"{summary.problem}: {summary.why}" for summary in summaries if summary.why]
+    lines += [
+        f"{summary.problem}: no baseline {missing}"
+        for summary in summaries
+        if summary.best is not None
+        for missing in missing_baselines(summary.best)
+    ]
     lines.append("")
     lines += [f"{s.problem}: {s.path}" for s in summaries if s.path is not None]
     lines.append(f"run folder: {run.path}")
@@ -127,7 +133,9 @@ def _cells(summary: ProblemSummary) -> tuple[str, ...]:
 
 def _speedup(best: EvalJson) -> str:
     low, high = best["speedup_ci"] or (0.0, 0.0)
-    return f"{best['speedup'] or 0.0:.2f}x [{low:.2f}, {high:.2f}] over {best['baseline']}"
+    protocol = best.get("protocol") or "abba"
+    by = "" if protocol == "abba" else f" by {protocol}"
+    return f"{best['speedup'] or 0.0:.2f}x [{low:.2f}, {high:.2f}] over {best['baseline']}{by}"
 
 
 def _us(value: float | None) -> str:

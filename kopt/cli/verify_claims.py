@@ -43,6 +43,8 @@ class Win:
     baseline: str
     device: str
     """That it was measured on."""
+    protocol: str = "abba"
+    """By which it was timed."""
     fault: str = ""
     """Why the claim is refused unmeasured; empty where it can be measured."""
 
@@ -93,6 +95,9 @@ def refusal(win: Win, found: EvalJson) -> str:
     speedup, interval = found["speedup"], found["speedup_ci"]
     if speedup is None or interval is None:
         return "it was not timed"
+    protocol = found.get("protocol") or "abba"
+    if protocol != win.protocol:
+        return f"timed by {protocol}, claimed by {win.protocol}: their times do not compare"
     if interval[0] <= 1.0:
         low, high = interval
         return f"no faster than {found['baseline']} for sure: {speedup:.2f} [{low:.2f}, {high:.2f}]"
@@ -124,6 +129,7 @@ def _in_files(run: RunDir) -> Iterator[Win]:
                 speedup_ci=(float(record["speedup_ci"][0]), float(record["speedup_ci"][1])),
                 baseline=str(record["baseline"]),
                 device=str(record["device"]),
+                protocol=str(record.get("protocol") or "abba"),
                 fault=fault,
             )
         except (KeyError, TypeError, ValueError) as error:
@@ -148,6 +154,7 @@ def _in_journal(run: RunDir, state: RunState, *, keep: int) -> Iterator[Win]:
                 speedup_ci=record["speedup_ci"] or (0.0, 0.0),
                 baseline=record["baseline"] or "eager",
                 device=record["device"],
+                protocol=record.get("protocol") or "abba",
             )
 
 

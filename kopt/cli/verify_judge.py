@@ -14,7 +14,8 @@ from typing import Any
 from kopt.actors.builder import Builder
 from kopt.actors.cluster import open_cluster
 from kopt.actors.device_worker import DeviceWorker
-from kopt.actors.pool import Quiet, RayEvaluator
+from kopt.actors.pool import RayEvaluator
+from kopt.actors.quiet import Quiet
 from kopt.candidate import Candidate
 from kopt.config import RunConfig
 from kopt.environment import cache_dir
@@ -67,8 +68,8 @@ def judge_all(
                 worker=worker,
             )
             on_target(await evaluator.target())
-            # One at work and one ahead for each device: more would only wait, built.
-            room = asyncio.Semaphore(2 * cluster.devices)
+            # Those in flight and one ahead for each device: more would only wait, built.
+            room = asyncio.Semaphore((cluster.in_flight + 1) * cluster.devices)
 
             async def one(position: int, job: Job) -> None:
                 async with room:

@@ -1,4 +1,4 @@
-"""The life of one expansion: written, made, judged, told.
+"""The life of one expansion: written, made, judged, told, profiled.
 
 Each step is journalled before its effect: the answer before it is used, the verdict before the
 tree hears of it. A step that the journal already has is not done again.
@@ -11,33 +11,33 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from kopt.candidate import Candidate
-from kopt.data.answers import answer_from_text, answer_to_text
+from kopt.data.answers import answer_from_text
+from kopt.driver.kept_answers import keep_answer
 from kopt.driver.limits import Spent
 from kopt.driver.order import Step
+from kopt.driver.profiles import Profiles
 from kopt.driver.task import SearchTask, Unfinished
 from kopt.driver.verdicts import SharedVerdicts
 from kopt.errors import ProblemError, ProgrammerRefused, ProgrammerUnavailable, WorkerLost
 from kopt.evaluation import Evaluation, to_json
 from kopt.events import (
-    AnswerReceived,
     CandidateMade,
     ExpansionCancelled,
-    PromptSent,
     Told,
     VerdictReached,
 )
 from kopt.expansion import Expansion
-from kopt.identity import canonical_json
 from kopt.ports import (
     Answer,
-    Completion,
     Evaluator,
     EventSink,
     Programmer,
     Target,
+    Telling,
     Terms,
     WriteRequest,
 )
+from kopt.reward import with_energy
 from kopt.search.telling import tell_candidate
 
 MAX_SETBACKS = 3
@@ -57,7 +57,9 @@ class ExpansionLife:
         sink: EventSink,
         target: Target,
         terms: Terms,
+        telling: Telling,
         verdicts: SharedVerdicts,
+        profiles: Profiles,
         in_slot_order: bool,
         spent: Spent,
         on_change: Callable[[SearchTask], None],
@@ -68,7 +70,9 @@ class ExpansionLife:
         self._sink = sink
         self._target = target
         self._terms = terms
+        self._telling = telling
         self._verdicts = verdicts
+        self._profiles = profiles
         self._in_slot_order = in_slot_order
         self._spent = spent
         self._on_change = on_change
@@ -119,38 +123,13 @@ class ExpansionLife:
                 arm=spec.arm,
                 seed=spec.seed,
                 expansion=expansion,
-                parent=task.attempt(expansion.parent, self._sink),
+                parent=await self._profiles.parent(task, expansion),
                 terms=self._terms,
+                telling=self._telling,
             )
         )
-        if answer.messages:
-            self._sink.append(
-                spec.name,
-                PromptSent(
-                    expansion=expansion.ordinal,
-                    messages=self._sink.put_text(canonical_json(answer.messages)),
-                    sampling=dict(answer.sampling),
-                    tokens=sum(each.usage.tokens_in for each in answer.completions),
-                ),
-            )
-        kept = self._sink.put_text(answer_to_text(answer))
-        for index, completion in enumerate(answer.completions or [Completion(text="")]):
-            received = AnswerReceived(
-                expansion=expansion.ordinal,
-                index=index,
-                candidates=min(len(answer.candidates), expansion.num_candidates),
-                answer=kept,
-                text=self._sink.put_text(completion.text) if completion.text else None,
-                finish=completion.finish,
-                fault=completion.fault,
-                tool_calls=[],
-                tokens_in=completion.usage.tokens_in,
-                tokens_out=completion.usage.tokens_out,
-                cost_usd=completion.usage.cost_usd,
-                exhausted=answer.exhausted,
-                note=answer.note,
-            )
-            self._sink.append(spec.name, received)
+        keep_answer(answer, search=spec.name, expansion=expansion, sink=self._sink)
+        for completion in answer.completions:
             self._spent.add(completion.usage)
         return answer
 
@@ -190,14 +169,19 @@ class ExpansionLife:
         told = unfinished.told if unfinished is not None else frozenset()
         journalled = unfinished.verdicts if unfinished is not None else {}
 
-        async def one(index: int) -> Evaluation:
-            event = made[index]
+        async def profile(index: int, evaluation: Evaluation) -> None:
+            await self._profiles.after_telling(task, candidates[index], made[index], evaluation)
+
+        async def one(index: int) -> tuple[Evaluation, float | None]:
+            candidate, event = candidates[index], made[index]
             evaluation = journalled.get(index)
             if evaluation is None:
-                evaluation = await self._judge(task, candidates[index], event)
+                evaluation = await self._judge(task, candidate, event)
+            energy = await self._profiles.energy_reduction(task, candidate, event, evaluation)
             if not self._in_slot_order:
-                await self._tell(task, event, evaluation)
-            return evaluation
+                await self._tell(task, event, evaluation, energy_reduction=energy)
+                await profile(index, evaluation)
+            return evaluation, energy
 
         open_slots = [index for index in range(len(candidates)) if index not in told]
         outcomes = await asyncio.gather(*map(one, open_slots), return_exceptions=True)
@@ -206,9 +190,9 @@ class ExpansionLife:
             for outcome in outcomes
             if isinstance(outcome, ProblemError | ProgrammerUnavailable | WorkerLost)
         ]
-        reached: dict[int, Evaluation] = {}
+        reached: dict[int, tuple[Evaluation, float | None]] = {}
         for index, outcome in zip(open_slots, outcomes, strict=True):
-            if isinstance(outcome, Evaluation):
+            if isinstance(outcome, tuple):
                 reached[index] = outcome
             elif outcome not in failures:
                 raise outcome
@@ -216,7 +200,10 @@ class ExpansionLife:
             # A recording's own order, where one is played, stands above that of the slots.
             slots = sorted(reached)
             for index in slots if task.order is None else task.order.sort(expansion, slots):
-                await self._tell(task, made[index], reached[index])
+                evaluation, energy = reached[index]
+                await self._tell(task, made[index], evaluation, energy_reduction=energy)
+            for index in slots:
+                await profile(index, reached[index][0])
         return failures[0] if failures else None
 
     async def _judge(
@@ -229,6 +216,7 @@ class ExpansionLife:
         )
         if cached:  # nothing was run for this slot
             evaluation = replace(evaluation, timeline_s={})
+        self._profiles.evaluated(evaluation)
         self._sink.append(
             task.spec.name,
             VerdictReached(
@@ -241,7 +229,14 @@ class ExpansionLife:
         )
         return evaluation
 
-    async def _tell(self, task: SearchTask, made: CandidateMade, evaluation: Evaluation) -> None:
+    async def _tell(
+        self,
+        task: SearchTask,
+        made: CandidateMade,
+        evaluation: Evaluation,
+        *,
+        energy_reduction: float | None,
+    ) -> None:
         step = Step(Told.kind, made.expansion, made.index)
         if task.order is not None:
             await task.order.turn(step)
@@ -251,12 +246,18 @@ class ExpansionLife:
             made.expansion,
             made.index,
             candidate=made.candidate,
-            verdict=evaluation.verdict,
+            verdict=with_energy(evaluation.verdict, energy_reduction),
             strategy=made.strategy,
         )
         self._sink.append(
             task.spec.name,
-            Told(expansion=made.expansion, index=made.index, node=told.node, reward=told.reward),
+            Told(
+                expansion=made.expansion,
+                index=made.index,
+                node=told.node,
+                reward=told.reward,
+                energy_reduction=energy_reduction,
+            ),
         )
         if task.order is not None:
             task.order.took(step)

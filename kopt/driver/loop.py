@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from kopt.driver.life import ExpansionLife
 from kopt.driver.limits import Limits, Spent
 from kopt.driver.order import Step
+from kopt.driver.profiles import Profiles, Profiling
 from kopt.driver.task import SearchTask, Unfinished
 from kopt.driver.verdicts import SharedVerdicts
 from kopt.events import ExpansionAsked, RunEnded, SearchEnded
@@ -61,6 +62,7 @@ class Driver:
         verdicts: SharedVerdicts | None = None,
         spent: Spent | None = None,
         terms: Terms | None = None,
+        profiling: Profiling | None = None,
     ) -> None:
         """Take the fleet over.
 
@@ -76,6 +78,7 @@ class Driver:
             verdicts: known from an earlier part of the run; None for none.
             spent: by an earlier part of the run; None for nothing.
             terms: what programmers are told of how candidates are judged; None for the defaults.
+            profiling: who profiles, and by which rule; None for nobody.
         """
         self._tasks = list(tasks)
         self._sink = sink
@@ -83,13 +86,24 @@ class Driver:
         self._pace = pace
         self._limits = limits or Limits()
         self._spent = spent or Spent()
+        profiling = profiling or Profiling()
+        self._profiles = Profiles(
+            profiling,
+            sink=sink,
+            clock=clock,
+            target=target,
+            spent=self._spent,
+            is_capped=not pace.deterministic,
+        )
         self._life = ExpansionLife(
             programmer=programmer,
             evaluator=evaluator,
             sink=sink,
             target=target,
             terms=terms or Terms(),
+            telling=profiling.rule.telling,
             verdicts=verdicts or SharedVerdicts(),
+            profiles=self._profiles,
             in_slot_order=pace.deterministic,
             spent=self._spent,
             on_change=self._wake,
@@ -123,6 +137,7 @@ class Driver:
                 self._reap()
         finally:
             await self._abandon()
+            self._profiles.close()
         failed = sum(task.failed for task in self._tasks)
         self._sink.append("", RunEnded(failed=failed))
         return failed

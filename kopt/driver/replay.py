@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -14,7 +14,7 @@ from kopt.errors import StoreError
 from kopt.evaluation import from_json
 from kopt.events import ExpansionAsked, ExpansionCancelled, SearchExtended, Told
 from kopt.problem import Problem
-from kopt.reward import RewardRule
+from kopt.reward import RewardRule, with_energy
 from kopt.search.base import Search
 from kopt.search.config import SearchConfig
 from kopt.search.searches import create_search
@@ -88,7 +88,10 @@ def apply_operations(tree: Search, search: SearchState, *, name: str) -> Search:
                     operation.expansion,
                     operation.index,
                     candidate=made.candidate,
-                    verdict=from_json(expansion.verdicts[operation.index]).verdict,
+                    verdict=with_energy(
+                        from_json(expansion.verdicts[operation.index]).verdict,
+                        operation.energy_reduction,
+                    ),
                     strategy=made.strategy,
                 )
                 if (told.node, told.reward) != (operation.node, operation.reward):
@@ -136,16 +139,21 @@ def resumed_task(spec: SearchSpec, search: SearchState) -> SearchTask:
         unfinished=() if ended else tuple(_unfinished(search)),
     )
     if not ended:
-        for expansion in search.expansions.values():
-            for index in expansion.told:
-                task.remember(expansion.candidates[index], from_json(expansion.verdicts[index]))
+        for told in search.operations:
+            if isinstance(told, Told):
+                expansion = search.expansions[told.expansion]
+                evaluation = from_json(expansion.verdicts[told.index])
+                task.remember(expansion.candidates[told.index], evaluation)
+        task.profiles.update(search.profiles)
+        task.reference = search.reference
     return task
 
 
 def _plain_config(policy_config: dict[str, Any]) -> dict[str, Any]:
     """Return a config with all its keys: an older journal lacks those that came later."""
     section = _SEARCH_CONFIG.validate_python(policy_config["search"])
-    return {**policy_config, "search": section.model_dump(mode="json")}
+    rule = RewardRule(**policy_config["reward"])
+    return {**policy_config, "search": section.model_dump(mode="json"), "reward": asdict(rule)}
 
 
 def _last_config(search: SearchState) -> dict[str, Any]:

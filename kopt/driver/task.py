@@ -6,13 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kopt.candidate import Candidate, Language
+from kopt.data.fold import ProfileState
 from kopt.driver.order import RecordedOrder
 from kopt.evaluation import Evaluation
-from kopt.events import CandidateMade, SearchExtended, SearchStarted
+from kopt.events import CandidateMade, EvidenceTaken, SearchExtended, SearchStarted
 from kopt.expansion import Expansion
 from kopt.ports import Attempt, EventSink
 from kopt.problem import Problem
 from kopt.search.base import Search
+from kopt.verdict import Correct
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,16 +88,29 @@ class SearchTask:
     """Candidate id to how it was made first."""
     evaluations: dict[str, Evaluation] = field(default_factory=dict)
     """Candidate id to what became of it."""
+    profiles: dict[str, ProfileState] = field(default_factory=dict)
+    """Candidate id to its profile, as journalled."""
+    reference: EvidenceTaken | None = None
+    """Of the problem's reference, where energy counts."""
+    bests: dict[str, float] = field(default_factory=dict)
+    """Candidate id to speed-up of each that was the fastest when it was told."""
 
     def remember(self, made: CandidateMade, evaluation: Evaluation) -> None:
-        """Keep what a later expansion of this candidate will need."""
+        """Keep what a later expansion of this candidate will need; in the order told."""
         self.made.setdefault(made.candidate, made)
         self.evaluations[made.candidate] = evaluation
+        verdict = evaluation.verdict
+        if isinstance(verdict, Correct):
+            speedup = verdict.timing.speedup
+            if speedup > max(self.bests.values(), default=0.0):
+                self.bests[made.candidate] = speedup
 
     def forget(self) -> None:
         """Let go of what only expansions need; the journal has it all."""
         self.made.clear()
         self.evaluations.clear()
+        self.profiles.clear()
+        self.bests.clear()
 
     def attempt(self, candidate_id: str | None, sink: EventSink) -> Attempt | None:
         """Return a candidate with its evaluation; None for ROOT.

@@ -15,6 +15,7 @@ from kopt.ports import Message, WriteRequest
 from kopt.prompts.excerpts import fenced, middle_out
 from kopt.prompts.finding_text import findings_text
 from kopt.prompts.policy_text import policy_text
+from kopt.prompts.profile_text import profile_text
 from kopt.prompts.target_text import device_text, languages_text
 from kopt.prompts.templates import filled
 from kopt.prompts.verdict_text import verdict_text
@@ -28,6 +29,7 @@ class Budget:
     version: int = 48_000
     log: int = 4_000
     findings: int = 8_000
+    profile: int = 12_000
 
 
 BUDGET = Budget()
@@ -130,10 +132,14 @@ def _result(request: WriteRequest, budget: Budget) -> str:
 
 
 def _findings(request: WriteRequest, budget: Budget) -> str:
-    if request.parent is None or not request.parent.findings:
+    parent = request.parent
+    if parent is None:
         return ""
-    text = findings_text(request.parent.findings, max_characters=budget.findings)
-    return filled("findings", findings=text)
+    if parent.evidence is not None:
+        text = profile_text(parent, telling=request.telling, max_characters=budget.profile)
+    else:
+        text = findings_text(parent.findings, max_characters=budget.findings)
+    return filled("findings", findings=text) if text else ""
 
 
 SYSTEM: tuple[Section, ...] = (

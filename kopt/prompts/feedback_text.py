@@ -1,10 +1,13 @@
 """Feedback of the profiler as one text, in KernelPro's order (§3.2.3).
 
-SASS, timeline, findings ("Automated bottleneck analysis"), counters by category, energy notes. Each
-section is left out where it has nothing to say.
+SASS, timeline, findings ("Automated bottleneck analysis"), counters by category, energy notes; the
+techniques that apply to the class stand beside the findings. Each section is left out where it has
+nothing to say.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from kopt.evidence import Evidence
 from kopt.prompts.evidence_text import (
@@ -17,8 +20,10 @@ from kopt.prompts.evidence_text import (
 )
 from kopt.prompts.excerpts import middle_out
 from kopt.prompts.finding_text import findings_text
+from kopt.prompts.templates import filled
 from kopt.tools.diagnosis import Diagnosis
 from kopt.tools.feedback import Feedback
+from kopt.tools.techniques import techniques_of
 
 MAX_CHARACTERS = 12_000
 """Of a whole feedback; about four make a token."""
@@ -32,6 +37,7 @@ def feedback_text(
     *,
     max_characters: int = MAX_CHARACTERS,
     with_energy: bool = False,
+    tools_callable: bool = False,
 ) -> str:
     """Return what is told of the evidence, as Markdown; empty in mode `none`.
 
@@ -40,6 +46,7 @@ def feedback_text(
         feedback: what of it is told.
         max_characters: bound of the whole.
         with_energy: tell the energy notes too (energy=aware).
+        tools_callable: the model can call the tools: what they would find is left to it.
     """
     if feedback.mode == "none":
         return ""
@@ -52,13 +59,22 @@ def feedback_text(
             ("Timeline", "" if evidence.timeline is None else timeline_text(evidence.timeline)),
             (
                 "Automated bottleneck analysis",
-                _analysis(evidence, diagnosis, max_characters=int(FINDINGS_SHARE * max_characters)),
+                _callable(evidence)
+                if tools_callable
+                else _analysis(
+                    evidence, diagnosis, max_characters=int(FINDINGS_SHARE * max_characters)
+                ),
             ),
+            ("Techniques that apply", _techniques(techniques_of(evidence))),
             ("Counters", counters_text(feedback.counters)),
             ("Energy efficiency notes", _energy(diagnosis) if with_energy else ""),
         ]
     elif feedback.mode == "rules":
-        sections = [("Nsight Compute", rules_text(feedback.rules))]
+        tier = feedback.rules[0].tier if feedback.rules else None
+        sections = [
+            ("Nsight Compute", rules_text(feedback.rules)),
+            ("Techniques that apply", _techniques(techniques_of(evidence, tier=tier))),
+        ]
     elif feedback.mode == "raw":
         sections = [("Counters", counters_text(feedback.counters))]
     texts = [f"### {title}\n\n{text}" for title, text in sections if text]
@@ -76,6 +92,16 @@ def _analysis(evidence: Evidence, diagnosis: Diagnosis, *, max_characters: int) 
     elif not diagnosis.remarks:
         parts.append("No tool found a bottleneck.")
     return "\n\n".join(filter(None, parts))
+
+
+def _callable(evidence: Evidence) -> str:
+    """The class, and that the rest is to be asked for (the reactive arm)."""
+    roofline = "" if evidence.roofline is None else roofline_text(evidence.roofline)
+    return "\n\n".join(filter(None, (roofline, filled("reactive"))))
+
+
+def _techniques(texts: Sequence[str]) -> str:
+    return "\n".join(f"- {text}" for text in texts)
 
 
 def _energy(diagnosis: Diagnosis) -> str:

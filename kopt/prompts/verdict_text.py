@@ -50,6 +50,8 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("timed_blocks", "work went on beside the timed calls"),
     ("deferred_work", "an output was not what it had been when its call was timed"),
     ("first_calls", "calls on inputs not seen before take longer than the time that is claimed"),
+    ("track", "the work may not be left to libraries and PyTorch"),
+    ("fallback", "it runs what the reference itself runs, and nothing of its own"),
     ("speed_of_light", "the time is below what moving the outputs through memory takes"),
 )
 """Start of a check's name to what it looks at."""
@@ -152,7 +154,10 @@ def _checks(evaluation: Evaluation) -> str:
         and check.detail != evaluation.verdict.reason
         and not _is_aside(check)
     ]
-    lines = [f"- `{check.name}`: {short_line(check.detail)}" for check in failed[:MAX_CHECKS]]
+    lines = [
+        f"- `{check.name}`{_meaning(check.name)}: {short_line(check.detail)}"
+        for check in failed[:MAX_CHECKS]
+    ]
     if len(failed) > MAX_CHECKS:
         lines.append(f"- … {len(failed) - MAX_CHECKS} more")
     text = "\n".join(["Checks that failed:", *lines]) if lines else ""
@@ -171,9 +176,12 @@ def _checks(evaluation: Evaluation) -> str:
 def _libraries(evaluation: Evaluation) -> str:
     if evaluation.library_share is None:
         return ""
-    return f"{evaluation.library_share:.0%} of the device's time went into libraries."
+    whose = next((check.detail for check in evaluation.checks if check.name == "provenance"), "")
+    shares = f" By owner: {short_line(whose)}." if whose else ""
+    share = f"{evaluation.library_share:.0%} of the device's time"
+    return f"{share} went into libraries and PyTorch's own kernels.{shares}"
 
 
 def _is_aside(check: Check) -> bool:
-    """Whether a check is about the text's notes or the baselines, not about what was computed."""
-    return check.name.startswith(("static:", "baseline:"))
+    """Whether a check is about the text, the baselines or whose work it was: computes nothing."""
+    return check.name.startswith(("static:", "baseline:", "provenance"))

@@ -27,9 +27,16 @@ class InstantBuilder:
 class InstantWorker:
     """A DeviceWorker whose verdict is a function of the problem's and the candidate's ids."""
 
-    def __init__(self, config: EvaluateConfig, device: str, number: int, cache_dir: str) -> None:
+    def __init__(
+        self,
+        config: EvaluateConfig,
+        device: str,
+        number: int,
+        cache_dir: str,
+        supply: object = None,
+    ) -> None:
         """Take what a DeviceWorker takes."""
-        del config, number, cache_dir
+        del config, number, cache_dir, supply
         self._device = device
 
     def target(self) -> Target:

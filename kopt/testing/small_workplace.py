@@ -7,8 +7,8 @@ from pathlib import Path
 
 from kopt.actors.cluster import Cluster
 from kopt.actors.config import ClusterConfig, EvaluateConfig
-from kopt.actors.pool import Quiet
 from kopt.actors.programmers.registry import Workplace
+from kopt.actors.quiet import Quiet
 
 
 def small_workplace(

@@ -133,6 +133,7 @@ def feedback(
     *,
     mode: FeedbackMode = "tools",
     max_findings: int | None = MAX_FINDINGS,
+    diagnosis: Diagnosis | None = None,
 ) -> Feedback:
     """Return what is told of the evidence.
 
@@ -140,6 +141,7 @@ def feedback(
         evidence: what was measured.
         mode: the arm.
         max_findings: most findings in `tools`; None: all.
+        diagnosis: of this evidence, where it was made before; None: the tools are asked.
 
     Raises:
         ConfigError: in `tools`, an entry point names no tool.
@@ -147,7 +149,7 @@ def feedback(
     if mode == "tools":
         return Feedback(
             mode=mode,
-            diagnosis=diagnose(evidence, max_findings=max_findings),
+            diagnosis=diagnosis or diagnose(evidence, max_findings=max_findings),
             counters=_counters(evidence, KEY_COUNTERS),
         )
     if mode == "rules":

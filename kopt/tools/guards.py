@@ -51,6 +51,12 @@ def is_busy(view: View) -> bool:
     return any((view.get(name) or 0.0) >= BUSY_PCT for name in THROUGHPUTS)
 
 
+def is_on_cpu(view: View) -> bool:
+    """Return whether the evidence is of a CPU: its architecture is no `sm_…` and is known."""
+    arch = view.evidence.arch
+    return not arch.startswith("sm") and arch != "unknown"
+
+
 def uses_wgmma(view: View) -> bool:
     """Return whether the kernel is known to run Hopper's warpgroup products."""
     return bool(view.get(GMMA)) or bool(view.get("sass:HGMMA")) or bool(view.get("sass:QGMMA"))

@@ -1,8 +1,9 @@
 """GPUs by data sheet: peaks by precision, memory bandwidth, multiprocessors, caches.
 
-Peaks are dense (no structured sparsity), at boost clock. `fp32` is that of the vector pipes; the
-rest are matrix pipes (`fp64` the matrix one where the GPU has it). What the device itself reports
-(multiprocessors, caches) goes before this table where it can be asked.
+Bandwidths are those of `kopt.speed_of_light`. Peaks are dense (no structured sparsity), at boost
+clock. `fp32` is that of the vector pipes; the rest are matrix pipes (`fp64` the matrix one where
+the GPU has it). What the device itself reports (multiprocessors, caches) goes before this table
+where it can be asked.
 
 Sources: NVIDIA A100 data sheet (2021-06); H100 data sheet (2023-10) and Hopper white paper v1.04;
 H200 data sheet (2024-11); HGX B200 and Blackwell architecture brief (2024-11); L40S data sheet
@@ -15,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
+
+from kopt.speed_of_light import GPU_TB_PER_S
 
 Precision = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8"]
 """Of matrix work. `fp32` runs on the vector pipes."""
@@ -56,12 +59,17 @@ class Gpu:
         return None if peak is None else peak / self.tb_per_s
 
 
+def _tb_per_s(part: str) -> float:
+    """The bandwidth that times are held against, too (`kopt.speed_of_light`)."""
+    return dict(GPU_TB_PER_S)[part]
+
+
 GPUS: tuple[Gpu, ...] = (
     Gpu(
         name="A100 80GB",
         arch="sm_80",
         tflops={"fp64": 19.5, "fp32": 19.5, "tf32": 156.0, "fp16": 312.0, "bf16": 312.0},
-        tb_per_s=2.039,
+        tb_per_s=_tb_per_s("A100"),
         num_sms=108,
         l2_mib=40,
         smem_kib=164,
@@ -70,7 +78,7 @@ GPUS: tuple[Gpu, ...] = (
         name="A100 40GB",
         arch="sm_80",
         tflops={"fp64": 19.5, "fp32": 19.5, "tf32": 156.0, "fp16": 312.0, "bf16": 312.0},
-        tb_per_s=1.555,
+        tb_per_s=_tb_per_s("A100-SXM4-40GB"),
         num_sms=108,
         l2_mib=40,
         smem_kib=164,
@@ -86,7 +94,7 @@ GPUS: tuple[Gpu, ...] = (
             "bf16": 756.0,
             "fp8": 1513.0,
         },
-        tb_per_s=2.0,
+        tb_per_s=_tb_per_s("H100 PCIe"),
         num_sms=114,
         l2_mib=50,
         smem_kib=228,
@@ -102,7 +110,7 @@ GPUS: tuple[Gpu, ...] = (
             "bf16": 989.4,
             "fp8": 1978.9,
         },
-        tb_per_s=3.35,
+        tb_per_s=_tb_per_s("H100"),
         num_sms=132,
         l2_mib=50,
         smem_kib=228,
@@ -118,7 +126,7 @@ GPUS: tuple[Gpu, ...] = (
             "bf16": 989.4,
             "fp8": 1978.9,
         },
-        tb_per_s=4.8,
+        tb_per_s=_tb_per_s("H200"),
         num_sms=132,
         l2_mib=60,
         smem_kib=228,
@@ -136,7 +144,7 @@ GPUS: tuple[Gpu, ...] = (
             "bf16": 2250.0,
             "fp8": 4500.0,
         },
-        tb_per_s=8.0,
+        tb_per_s=_tb_per_s("B200"),
         num_sms=148,
         l2_mib=126,
         smem_kib=228,
@@ -152,7 +160,7 @@ GPUS: tuple[Gpu, ...] = (
             "bf16": 362.0,
             "fp8": 733.0,
         },
-        tb_per_s=0.864,
+        tb_per_s=_tb_per_s("L40"),
         num_sms=142,
         l2_mib=96,
         smem_kib=100,
@@ -168,7 +176,7 @@ GPUS: tuple[Gpu, ...] = (
             "bf16": 165.2,
             "fp8": 330.3,
         },
-        tb_per_s=1.008,
+        tb_per_s=_tb_per_s("RTX 4090"),
         num_sms=128,
         l2_mib=72,
         smem_kib=100,
@@ -184,7 +192,7 @@ GPUS: tuple[Gpu, ...] = (
             "bf16": 1307.4,
             "fp8": 2614.9,
         },
-        tb_per_s=5.3,
+        tb_per_s=_tb_per_s("MI300X"),
         num_sms=304,
         l2_mib=32,
         smem_kib=64,

@@ -20,6 +20,7 @@ from kopt.tools.guards import (
     MATRIX_MNEMONICS,
     TENSOR_PCT,
     has_matrix_work,
+    is_on_cpu,
     matrix_elsewhere,
     tensor_instructions,
 )
@@ -131,7 +132,7 @@ class WgmmaInstruction(ProfilingTool):
 
     def trigger(self, view: View) -> bool:
         kernels = view.user_kernels
-        if not kernels:
+        if not kernels or is_on_cpu(view):
             return False
         if _old_generation(view):
             return True

@@ -326,11 +326,16 @@ def late(device, call, sets, **options):
     kept, answer = timed.time_block(device, call, sets, **{**options, "count": 1})
     answer["calls_us"] = answer["calls_us"] * count
     answer["total_us"] *= count
+    kept = timed.KeptBlock(
+        outputs=kept.outputs * count, numbers=kept.numbers * count, digests=kept.digests * count
+    )
+    answer["commitment"] = timed.commitment(kept.digests)
     return kept, answer
 runner.time_block = late
 """
     made = judge(RIGHT, before=hidden(before))
-    assert made.verdict.kind == "cheated", made.verdict.reason
+    assert made.verdict.kind in ("cheated", "incorrect"), made.verdict.reason
+    assert made.verdict.check in ("timed_output", "timed_blocks", "two_clocks")
 
 
 def test_the_speed_of_light_is_said(judge) -> None:

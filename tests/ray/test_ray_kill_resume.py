@@ -56,6 +56,7 @@ def run_words(problem: Path, out: Path, name: str) -> list[str]:
         "search.iterations=4",
         "deterministic=true",
         "evaluate.compile=false",
+        "evaluate.cache=off",  # what is killed has to have something to do
         f"out={out}",
         f"name={name}",
     )

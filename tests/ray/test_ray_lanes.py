@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ import ray
 from kopt.actors.cluster import open_cluster
 from kopt.actors.config import ClusterConfig, EvaluateConfig, TimeoutConfig, TimingConfig
 from kopt.actors.lanes import ActorLane
-from kopt.actors.pool import Quiet, RayEvaluator
+from kopt.actors.pool import RayEvaluator
+from kopt.actors.quiet import Quiet
 from kopt.candidate import Candidate
 from kopt.errors import ProblemError, WorkerLost
 from kopt.problem import Problem
@@ -52,6 +54,10 @@ RIGHT = Candidate(
 )
 
 
+SENT_S = 1.0
+"""Most that a call may be on its way to a worker and back, on a host with much else to do."""
+
+
 class Clerk:
     """Does what it is told, once or always."""
 
@@ -85,6 +91,22 @@ class Clerk:
     def refuse(self) -> None:
         raise ProblemError("doubled", "it is odd")
 
+    def meet(self, folder: str, name: str, others: int) -> int:
+        """Wait for calls of other names in the same actor; return its process."""
+        place = Path(folder, str(os.getpid()))
+        place.mkdir(exist_ok=True)
+        (place / name).touch()
+        while len(os.listdir(place)) < others + 1:
+            time.sleep(0.01)
+        return os.getpid()
+
+    def die_beside(self, folder: str, name: str) -> int:
+        """Die once there are two in this actor, in the first one alone."""
+        pid = self.meet(folder, name, 1)
+        if len(os.listdir(folder)) == 1:
+            os._exit(1)
+        return pid
+
     def err(self, kind: type[Exception]) -> None:
         raise kind("a bug of ours")
 
@@ -102,11 +124,29 @@ def cluster(tmp_path_factory):
 def lane(cluster):
     lanes = []
 
-    def make(*, size: int = 1, retries: int = 1, limit_s: float = 60.0) -> ActorLane:
+    def make(
+        *,
+        size: int = 1,
+        retries: int = 1,
+        limit_s: float = 60.0,
+        depth: int = 1,
+        started: int | None = None,
+    ) -> ActorLane:
         def start(number: int):
-            return ray.remote(Clerk).options(**cluster.options("verify")).remote(number)
+            options = cluster.options("verify")
+            return ray.remote(Clerk).options(max_concurrency=depth, **options).remote(number)
 
-        lanes.append(ActorLane("verify", start, size=size, max_retries=retries, limit_s=limit_s))
+        lanes.append(
+            ActorLane(
+                "verify",
+                start,
+                size=size,
+                max_retries=retries,
+                limit_s=limit_s,
+                depth=depth,
+                started=started,
+            )
+        )
         return lanes[-1]
 
     yield make
@@ -205,6 +245,48 @@ def test_no_actor_runs_two_calls_and_every_call_is_answered(lane) -> None:
     assert sorted(lengths) == [0, 1]
     for counts in lengths.values():
         assert sorted(counts) == list(range(1, len(counts) + 1))
+
+
+def test_an_actor_of_depth_two_runs_two_calls_at_a_time_and_the_least_busy_is_lent(
+    lane, tmp_path
+) -> None:
+    async def scenario():
+        clerks = lane(size=2, depth=2)
+        names = ("a", "b", "c", "d")
+        calls = [
+            asyncio.create_task(clerks.call("meet", str(tmp_path), name, 1, key="same"))
+            for name in names
+        ]
+        await asyncio.wait(calls, timeout=0)
+        places = (clerks.num_calls, clerks.num_places, clerks.num_waiting)
+        return [pid for pid, _ in await asyncio.gather(*calls)], places
+
+    pids, places = asyncio.run(scenario())
+    assert places == (4, 4, 0)
+    assert sorted(pids.count(pid) for pid in set(pids)) == [2, 2]
+
+
+def test_calls_beside_one_whose_actor_died_are_tried_on_one_new_actor(lane, tmp_path) -> None:
+    async def scenario():
+        clerks = lane(depth=2)
+        answers = await asyncio.gather(
+            *(clerks.call("die_beside", str(tmp_path), name) for name in ("a", "b"))
+        )
+        return {pid for pid, _ in answers}
+
+    assert len(asyncio.run(scenario())) == 1
+    assert len(os.listdir(tmp_path)) == 2  # the one that died, and one in its place
+
+
+def test_actors_that_are_not_needed_yet_are_started_with_a_call_for_them(lane, tmp_path) -> None:
+    async def scenario():
+        clerks = lane(size=2, started=1)
+        started = len(await clerks.each("note", "here"))
+        calls = (clerks.call("note", name) for name in ("a", "b"))
+        answers = await asyncio.gather(*calls)
+        return started, {number for (number, _), _ in answers}
+
+    assert asyncio.run(scenario()) == (1, {0, 1})
 
 
 def test_a_cancelled_call_gives_its_place_to_the_next(lane) -> None:
@@ -326,3 +408,47 @@ def hang_once():
     while any(Path(f"/proc/{pid}").exists() for pid in below) and time.monotonic() < deadline_s:
         time.sleep(0.05)
     assert not [pid for pid in below if Path(f"/proc/{pid}").exists()]
+
+
+@pytest.fixture
+def crowded(cluster, tmp_path):
+    """Its device judges three at a time, as a GPU's does."""
+    made = RayEvaluator(
+        replace(cluster, in_flight=3, warm_children=2),
+        config=CLUSTER,
+        evaluate=EVALUATE,
+        cache_dir=tmp_path,
+        quiet=Quiet("none"),
+    )
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("which", ["evaluator", "crowded"])
+def test_the_seconds_of_the_stages_add_up_to_those_from_asked_to_told(which, request) -> None:
+    judge = request.getfixturevalue(which)
+    right = PROBLEM.source.replace("class Model(", "class ModelNew(")
+    sources = [f"{right}\n# {number}" for number in range(3)]
+    sources.append(right.replace("* 2", "* 3"))
+    crash = "import ctypes; ctypes.string_at(8)\n        return torch.relu"
+    sources.append(right.replace("return torch.relu", crash))
+    sources.append("import no_such_part\n" + right)
+
+    async def one(source: str):
+        asked_s = time.monotonic()
+        made = await judge.evaluate(PROBLEM, Candidate(source=source, language="torch"))
+        return made, time.monotonic() - asked_s
+
+    async def scenario():
+        await judge.target()
+        await one(right)  # what is started is started
+        return await asyncio.gather(*map(one, sources))
+
+    outcomes = asyncio.run(asyncio.wait_for(scenario(), 240.0))
+    kinds = [made.verdict.kind for made, _ in outcomes]
+    assert kinds == ["correct"] * 3 + ["incorrect", "crashed", "compile_failed"], kinds
+    for made, wall_s in outcomes:
+        accounted_s = sum(made.timeline_s.values())
+        assert accounted_s == pytest.approx(wall_s, rel=0.05)
+        assert accounted_s - made.timeline_s["sent"] == pytest.approx(wall_s, rel=0.05, abs=SENT_S)
+        assert {"queued", "built", "prepared", "verify_queued", "forked"} <= made.timeline_s.keys()

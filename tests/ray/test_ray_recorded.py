@@ -44,6 +44,7 @@ QUICK = (
     "search=best_of_n",
     "search.iterations=3",
     "evaluate.compile=false",
+    "evaluate.cache=off",
     "evaluate.timing.max_pairs=6",
 )
 

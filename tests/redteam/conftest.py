@@ -18,7 +18,7 @@ from kopt.actors.config import EvaluateConfig, TimeoutConfig, TimingConfig
 from kopt.actors.device_worker import DeviceWorker
 from kopt.actors.devices.base import DeviceName
 from kopt.candidate import Candidate, Language
-from kopt.evaluation import Evaluation
+from kopt.evaluation import Evaluation, Track
 from kopt.ladder import LadderName
 from kopt.problem import Dtype, Problem
 
@@ -79,6 +79,9 @@ class Case:
     language: Language = "torch"
     dtype: Dtype | None = None
     ladder: LadderName = "strict"
+    track: Track = "anything"
+    says: str = ""
+    """Check that must fail, whatever the verdict: `fallback` decides none."""
     hidden: bool = False
     slow: bool = False
     needs: str = ""
@@ -97,7 +100,7 @@ class Case:
 
     def group(self) -> tuple[str, ...]:
         """Cases of one group share the session of their problem."""
-        return (self.device, self.ladder, self.problem, str(self.dtype))
+        return (self.device, self.ladder, self.track, self.problem, str(self.dtype))
 
     def text(self, planted: str = "") -> str:
         """The candidate's source; `planted` is the path of a file that is not its own."""
@@ -161,10 +164,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 class Judge:
     """Builds and judges cases, as the lanes do."""
 
-    def __init__(self, device: DeviceName, ladder: LadderName, folder: Path) -> None:
+    def __init__(
+        self, device: DeviceName, ladder: LadderName, folder: Path, *, track: Track = "anything"
+    ) -> None:
         self._config = EvaluateConfig(
             secret=20_240_607,
             ladder=ladder,
+            track=track,
             compile=False,
             trials=1,
             memory_gib=4.0,
@@ -196,8 +202,8 @@ class Judge:
 
 
 @pytest.fixture(scope="session")
-def judges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, str], Judge]]:
-    made: dict[tuple[str, str], Judge] = {}
+def judges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, ...], Judge]]:
+    made: dict[tuple[str, ...], Judge] = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("scratch")))
         yield made
@@ -207,14 +213,17 @@ def judges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str,
 
 @pytest.fixture(scope="session")
 def judge_of(
-    judges: dict[tuple[str, str], Judge], tmp_path_factory: pytest.TempPathFactory
+    judges: dict[tuple[str, ...], Judge], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., Judge]:
-    """Returns a function: the one evaluator of a device and a ladder."""
+    """Returns a function: the one evaluator of a device, a ladder and a track."""
 
-    def of(device: DeviceName = "cpu", ladder: LadderName = "strict") -> Judge:
-        key = (device, ladder)
+    def of(
+        device: DeviceName = "cpu", ladder: LadderName = "strict", track: Track = "anything"
+    ) -> Judge:
+        key = (device, ladder, track)
         if key not in judges:
-            judges[key] = Judge(device, ladder, tmp_path_factory.mktemp(f"{device}-{ladder}"))
+            folder = tmp_path_factory.mktemp("-".join(key))
+            judges[key] = Judge(device, ladder, folder, track=track)
         return judges[key]
 
     return of
@@ -225,7 +234,7 @@ def judge(judge_of: Callable[..., Judge]) -> Callable[..., Evaluation]:
     """Returns a function: the evaluation of a case."""
 
     def evaluate(case: Case, planted: str = "") -> Evaluation:
-        return judge_of(case.device, case.ladder)(case, planted)
+        return judge_of(case.device, case.ladder, case.track)(case, planted)
 
     return evaluate
 

@@ -10,8 +10,6 @@ ELSEWHERE = {
     39: "noise of the machine is no candidate's",
     45: "removable work in a task is the task's: its lint tells",
     46: "structure that the inputs always have is the problem's: kept, and noted in the verdict",
-    53: "library calls are allowed on the track `anything`; the honest table has them",
-    54: "the same",
     59: "test_redteam_isolation.py",
     60: "results are gathered by the driver, not by candidates",
 }

@@ -15,4 +15,7 @@ def test_redteam_attack_is_refused(judge, attack, planted, record_property) -> N
     accepted = verdict.kind == "correct" and not is_right
     record_property("redteam-outcome", f"adversarial {'accepted' if accepted else 'refused'}")
     assert is_right, f"{verdict.kind}: {verdict.reason}"
+    assert not attack.says or any(
+        check.name == attack.says and not check.passed for check in made.checks
+    ), made.checks
     assert not attack.check or verdict.check.startswith(attack.check), verdict.reason

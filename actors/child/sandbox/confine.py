@@ -41,6 +41,9 @@ class Confinement:
     """Folders that exist, in which it may write."""
     discarded: tuple[str, ...] = ()
     """The same, but what it writes goes with it, where the level `mount` is in force."""
+    emptied: tuple[str, ...] = ()
+    """Folders that look empty, in which it may write, and what it writes goes with it; only where
+    the level `mount` is in force."""
     hidden: tuple[str, ...] = ()
     """Folders whose content is not for it, but for what is writable."""
     memory_bytes: int | None = None
@@ -57,7 +60,8 @@ class Confinement:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Confinement:
         """Return the confinement of its JSON form."""
-        folders = {name: tuple(value[name]) for name in ("writable", "discarded", "hidden")}
+        names = ("writable", "discarded", "emptied", "hidden")
+        folders = {name: tuple(value[name]) for name in names}
         return cls(**{**value, **folders})
 
 
@@ -96,6 +100,7 @@ def confine(wanted: Confinement, *, levels: Sequence[LevelName], group: str) -> 
             scratch=wanted.scratch,
             writable=wanted.writable,
             discarded=wanted.discarded,
+            emptied=wanted.emptied,
             hidden=wanted.hidden,
         )
     if user is not None:
@@ -108,7 +113,9 @@ def confine(wanted: Confinement, *, levels: Sequence[LevelName], group: str) -> 
         limit_processes(number, counted_alone=user is not None or "namespace" in levels)
     forbid_new_privileges()
     if "landlock" in levels:
-        write_only_below([wanted.scratch, *wanted.writable, *wanted.discarded, *devices()])
+        own = (wanted.scratch, *wanted.writable, *wanted.discarded)
+        emptied = wanted.emptied if "mount" in levels else ()
+        write_only_below([*own, *emptied, *devices()])
     if "seccomp" in levels:
         filter_calls()
     return joined(levels)

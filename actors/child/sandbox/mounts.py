@@ -63,6 +63,7 @@ def show_own_files(
     scratch: str,
     writable: Sequence[str],
     discarded: Sequence[str],
+    emptied: Iterable[str] = (),
     hidden: Iterable[str],
 ) -> None:
     """Make the file system read-only but for the caller's own folders.
@@ -71,6 +72,7 @@ def show_own_files(
         scratch: its scratch folder; siblings disappear.
         writable: folders that stay as they are and can be written.
         discarded: folders of which it sees a copy that it can write and that goes with it.
+        emptied: folders that look empty, that it can write, and whose content goes with it.
         hidden: folders that look empty, but for what of its own lies in them.
 
     Raises:
@@ -84,6 +86,8 @@ def show_own_files(
     for path in hidden:
         if os.path.isdir(path):
             _mount("tmpfs", path, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=755")
+    for path in emptied:
+        _mount("tmpfs", path, "tmpfs", _NOSUID | _NODEV, f"size={SCRATCH_BYTES},mode=755")
     Path(scratch).parent.mkdir(parents=True, exist_ok=True)
     options = f"size={SCRATCH_BYTES},nr_inodes={MAX_SCRATCH_FILES},mode=755"
     _mount("tmpfs", str(Path(scratch).parent), "tmpfs", _NOSUID | _NODEV, options)

@@ -42,7 +42,9 @@ def completions_of(
                     candidates.append(candidate)
                 else:
                     fault = f"same as completion {twin}"
-            completion = Completion(text=choice.text, finish=choice.finish, fault=fault)
+            completion = Completion(
+                text=choice.text, finish=choice.finish, fault=fault, tool_calls=choice.made
+            )
             completions.append(completion if place else replace(completion, usage=usage))
     return tuple(completions), tuple(candidates)
 

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
+from kopt.actors.programmers.openai.account import usage_of
 from kopt.actors.programmers.openai.answering import completions_of, note_of
 from kopt.actors.programmers.openai.asking import Asker, Unanswered
+from kopt.actors.programmers.openai.conversation import Body, Outcome, converse
 from kopt.actors.programmers.openai.deadline import Deadline
 from kopt.actors.programmers.openai.endpoint import make_client
 from kopt.actors.programmers.openai.refusals import named_models, refusal
@@ -25,11 +26,10 @@ from kopt.actors.programmers.openai_access import access_of
 from kopt.actors.programmers.openai_config import OpenAIConfig
 from kopt.actors.programmers.registry import PROGRAMMERS, Workplace
 from kopt.errors import ProgrammerRefused, ProgrammerUnavailable
-from kopt.ports import Answer, Completion, WriteRequest
+from kopt.ports import AnalysisAnswer, AnalysisRequest, Answer, Completion, WriteRequest
 from kopt.prompts import build
-
-Body = dict[str, Any]
-Outcome = Reply | Trouble | Unanswered
+from kopt.prompts.analysis import AnalysisReading, build_analysis, read_analysis
+from kopt.prompts.tool_offers import ToolOffers, offers_of
 
 
 @PROGRAMMERS.register("openai")
@@ -73,13 +73,17 @@ class OpenAIProgrammer:
                 self._config,
                 model=model,
                 messages=messages,
-                expansion=request.expansion,
+                seed=request.expansion.seed,
                 index=index,
                 num_choices=num_choices,
             )
 
         wanted = request.expansion.num_candidates
-        if self._config.completions == "apart":
+        offers = offers_of(request)
+        if offers is not None:  # each completion calls what it wants
+            bodies = [body_of(index) for index in range(wanted)]
+            outcomes = await self._converse_beside(bodies, deadline, offers=offers)
+        elif self._config.completions == "apart":
             bodies = [body_of(index) for index in range(wanted)]
             outcomes = await self._ask_beside(bodies, deadline)
         else:
@@ -105,9 +109,40 @@ class OpenAIProgrammer:
             candidates=candidates,
             exhausted=overflow,
             messages=messages,
-            sampling=sampling_of(bodies, url=self._access.url),
+            sampling=self._sampling(bodies, offers=offers),
             completions=completions,
             note=completions[0].fault if overflow else note_of(completions),
+        )
+
+    async def analyse(self, request: AnalysisRequest) -> AnalysisAnswer:
+        """Condense a profile (the Analyst port)."""
+        deadline = Deadline(self._config.deadline_s)
+        messages = build_analysis(request)
+        body = request_body(
+            self._config,
+            model=self._model or await self._find_model(deadline),
+            messages=messages,
+            seed=request.seed,
+            index=0,
+            num_choices=1,
+        )
+        outcome = await self._ask(body, deadline)
+        await self._check([outcome])
+        reply = self._reply(outcome)
+        choice = reply.choices[0]
+        reading = AnalysisReading(None, choice.fault)
+        if not choice.fault:
+            reading = read_analysis(choice.text)
+        return AnalysisAnswer(
+            analysis=reading.analysis,
+            messages=messages,
+            sampling=self._sampling([body]),
+            completion=Completion(
+                text=choice.text,
+                finish=choice.finish,
+                fault=reading.fault,
+                usage=usage_of(reply.tokens, price=self._config.price),
+            ),
         )
 
     async def close(self) -> None:
@@ -133,6 +168,29 @@ class OpenAIProgrammer:
     async def _ask_beside(self, bodies: Sequence[Body], deadline: Deadline) -> list[Outcome]:
         """Ask all at once, each with what is left of the deadline."""
         return await asyncio.gather(*(self._ask(body, deadline.copy()) for body in bodies))
+
+    async def _converse_beside(
+        self, bodies: Sequence[Body], deadline: Deadline, *, offers: ToolOffers
+    ) -> list[Outcome]:
+        """Have all conversations at once, each with what is left of the deadline."""
+
+        async def one(body: Body) -> Outcome:
+            own = deadline.copy()
+            return await converse(
+                lambda turn: self._ask(turn, own),
+                body,
+                offers=offers,
+                max_calls=self._config.max_tool_calls,
+            )
+
+        return await asyncio.gather(*map(one, bodies))
+
+    def _sampling(self, bodies: Sequence[Body], *, offers: ToolOffers | None = None) -> Body:
+        sampling = sampling_of(bodies, url=self._access.url)
+        if offers is not None:
+            sampling["tools"] = list(offers.tools)
+            sampling["max_tool_calls"] = self._config.max_tool_calls
+        return sampling
 
     async def _check(self, outcomes: Sequence[Outcome]) -> bool:
         """Return whether the prompt is too long, if nothing came; what came is never thrown away.

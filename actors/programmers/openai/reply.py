@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kopt.actors.programmers.openai.tool_calls import ToolCall, calls_of
 from kopt.actors.programmers.openai.trouble import Trouble, embedded_trouble
 from kopt.actors.programmers.openai.words import clean, one_line, server_words
 
@@ -23,6 +24,10 @@ class Choice:
     """In the server's word; empty where it said none."""
     fault: str = ""
     """Why its text is not an answer; empty where it may be one."""
+    calls: tuple[ToolCall, ...] = ()
+    """Tools that it asks for, in place of an answer or before one."""
+    made: tuple[Mapping[str, str], ...] = ()
+    """Calls that were made on the way to it: `name`, `arguments`, `result`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +129,7 @@ def _choice(choice: object, *, max_answer_bytes: int) -> Choice:
         finish=text_of(choice.get("finish_reason")),
         refusal=text_of(message.get("refusal")),
         num_reasoning=len(text_of(message.get("reasoning_content") or message.get("reasoning"))),
-        calls=called(message.get("tool_calls")),
+        calls=calls_of(message.get("tool_calls")),
         max_answer_bytes=max_answer_bytes,
     )
 
@@ -135,7 +140,7 @@ def finished_choice(
     finish: str,
     refusal: str,
     num_reasoning: int,
-    calls: Sequence[str],
+    calls: tuple[ToolCall, ...],
     max_answer_bytes: int,
 ) -> Choice:
     """Return a choice from its parts, with its fault if it is no answer.
@@ -145,7 +150,7 @@ def finished_choice(
         finish: in the server's word.
         refusal: what the model says instead of an answer.
         num_reasoning: characters of reasoning beside the content.
-        calls: names of tools that the model calls.
+        calls: of tools by the model.
         max_answer_bytes: of the text.
     """
     if len(text) > max_answer_bytes or len(text.encode("utf-8")) > max_answer_bytes:
@@ -153,20 +158,21 @@ def finished_choice(
         fault = f"cut off after {max_answer_bytes:,} bytes (programmer.max_answer_bytes)"
         return Choice(text=kept, finish="length", fault=fault)
     if text.strip():
-        return Choice(text=text, finish=finish)
+        return Choice(text=text, finish=finish, calls=calls)
     if refusal:
         fault = f"the model refused: {one_line(refusal)}"
     elif finish == "content_filter":
         fault = "held back by the server's content filter"
     elif calls:
-        fault = f"tool calls instead of text: {one_line(', '.join(calls), limit=100)}"
+        names = ", ".join(call.name for call in calls)
+        fault = f"tool calls instead of text: {one_line(names, limit=100)}"
     elif num_reasoning:
         fault = f"reasoning alone ({num_reasoning:,} characters), no answer"
     else:
         fault = "an empty answer"
     if finish == "length" and not refusal:
         fault = f"{fault}: cut off at the token limit"
-    return Choice(text="", finish=finish, fault=fault)
+    return Choice(text="", finish=finish, fault=fault, calls=calls)
 
 
 def text_of(value: object) -> str:
@@ -177,18 +183,6 @@ def text_of(value: object) -> str:
         parts = [part.get("text") for part in value if isinstance(part, Mapping)]
         return "".join(clean(part) for part in parts if isinstance(part, str))
     return ""
-
-
-def called(value: object) -> list[str]:
-    """Return the names of the functions of a `tool_calls` list; `?` where one has no name."""
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-        return []
-    names = []
-    for call in value:
-        function = call.get("function") if isinstance(call, Mapping) else None
-        name = function.get("name") if isinstance(function, Mapping) else None
-        names.append(name if isinstance(name, str) and name else "?")
-    return names
 
 
 def model_names(data: bytes) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from typing import Any
 
 from kopt.actors.programmers.openai.words import clean
 from kopt.actors.programmers.openai_config import OpenAIConfig
-from kopt.expansion import Expansion
 from kopt.identity import derived_seed
 from kopt.ports import Message
 
@@ -20,7 +19,7 @@ def request_body(
     *,
     model: str,
     messages: Sequence[Message],
-    expansion: Expansion,
+    seed: int,
     index: int,
     num_choices: int,
 ) -> dict[str, Any]:
@@ -30,7 +29,7 @@ def request_body(
         config: the programmer's section.
         model: by its name at the endpoint.
         messages: the prompt.
-        expansion: whose seed the sampling seed is derived from.
+        seed: that the sampling seed is derived from.
         index: of the first completion asked for, so that each has a seed of its own.
         num_choices: asked for in this request.
     """
@@ -41,7 +40,7 @@ def request_body(
     if num_choices > 1:
         body["n"] = num_choices
     if config.seeded:
-        body["seed"] = derived_seed(expansion.seed, index) >> (63 - SEED_BITS)
+        body["seed"] = derived_seed(seed, index) >> (63 - SEED_BITS)
     if config.temperature is not None:
         body["temperature"] = config.temperature
     if config.top_p is not None:

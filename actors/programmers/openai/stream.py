@@ -16,13 +16,13 @@ from kopt.actors.programmers.openai.reply import (
     Choice,
     Reply,
     Tokens,
-    called,
     choice_index,
     faulty,
     finished_choice,
     text_of,
     tokens_of,
 )
+from kopt.actors.programmers.openai.tool_calls import GatheredCalls
 from kopt.actors.programmers.openai.trouble import Trouble, embedded_trouble
 from kopt.actors.programmers.openai.words import MAX_WORDS
 
@@ -32,8 +32,6 @@ BYTES_OF_A_LINE = 8
 BYTES_IN_ALL = 200
 """So many times the answers' bytes come with them at most: each token has a JSON object round it,
 and reasoning is longer than what it leads to."""
-MAX_CALLS = 8
-"""Tool calls that are named."""
 
 
 @dataclass(slots=True)
@@ -46,7 +44,7 @@ class _Growing:
     refusal: str = ""
     num_reasoning: int = 0
     finish: str = ""
-    calls: list[str] = field(default_factory=list)
+    calls: GatheredCalls = field(default_factory=GatheredCalls)
 
 
 class StreamReader:
@@ -106,8 +104,7 @@ class StreamReader:
         growing.num_reasoning += len(thought)
         if len(growing.refusal) < MAX_WORDS:
             growing.refusal += text_of(delta.get("refusal"))
-        if len(growing.calls) < MAX_CALLS:
-            growing.calls += [name for name in called(delta.get("tool_calls")) if name != "?"]
+        growing.calls.feed(delta.get("tool_calls"))
 
     def _is_stuck(self) -> bool:
         """Whether every choice is finished or over its limit, and one of them is the latter."""
@@ -140,7 +137,7 @@ class StreamReader:
             finish=growing.finish,
             refusal=growing.refusal,
             num_reasoning=growing.num_reasoning,
-            calls=growing.calls,
+            calls=growing.calls.calls(),
             max_answer_bytes=self._max_answer_bytes,
         )
 

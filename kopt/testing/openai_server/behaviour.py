@@ -78,6 +78,8 @@ class Behaviour:
     """For `status` and `error_in_body`: the object under `error`; None for a plain one."""
     headers: Mapping[str, str] | None = None
     """Sent as well, such as Retry-After."""
+    calls: Sequence[str] = ("run",)
+    """For `tool_calls`: names of the functions that each choice calls, without arguments."""
     num_choices: int | None = None
     """Choices given instead of those asked for."""
     usage: bool = True

@@ -39,9 +39,16 @@ def _message(asked: Asked, behaviour: Behaviour, author: Author, choice: int) ->
             thought = {"content": None, "reasoning_content": "Let me think. " * 20}
             return {**thought, "finish_reason": "length"}
         case "tool_calls":
-            function = {"name": "run", "arguments": "{}"}
-            call = {"id": f"call-{choice}", "type": "function", "function": function, "index": 0}
-            return {"content": None, "tool_calls": [call], "finish_reason": "tool_calls"}
+            calls = [
+                {
+                    "id": f"call-{asked.number}-{choice}-{index}",
+                    "type": "function",
+                    "function": {"name": name, "arguments": "{}"},
+                    "index": index,
+                }
+                for index, name in enumerate(behaviour.calls)
+            ]
+            return {"content": None, "tool_calls": calls, "finish_reason": "tool_calls"}
     if behaviour.texts is None:
         text = author(asked, choice)
     else:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from kopt.evidence import Evidence, EvidenceLevel, KernelEvidence, Roofline, Rule
+from kopt.tools.collect.host_trace import OWN_CODE
 from kopt.tools.collect.kineto import TraceReport
 from kopt.tools.collect.ncu_raw import NcuLaunch, NcuReport
 from kopt.tools.collect.ncu_rules import RulesReport
@@ -37,6 +38,8 @@ class Collected:
     trace: TraceReport | None = None
     sass: SassReport | None = None
     usage: tuple[Usage, ...] = ()
+    host_code: SassReport | None = None
+    """Of a CPU extension's own functions."""
     roofline: Roofline | None = None
     time_us: float | None = None
     """Median of one call as the evaluation timed it."""
@@ -77,12 +80,16 @@ def assemble(collected: Collected) -> Assembled:
             KernelEvidence(name=function.name, owner="user", launches=1)
             for function in (collected.sass.functions if collected.sass else ())
         ]
+        if collected.host_code is not None:
+            kernels = [KernelEvidence(name=OWN_CODE, owner="user", launches=1)]
     if collected.ncu is not None and collected.trace is not None:
         kernels = _with_shares(kernels, collected.trace)
     if len(kernels) > MAX_KERNELS:
         remarks.note(f"only the first {MAX_KERNELS} of {len(kernels)} kernels are kept")
         kernels = kernels[:MAX_KERNELS]
     kernels = _with_binaries(kernels, collected, remarks)
+    if collected.host_code is not None:
+        kernels = _with_host_code(kernels, collected.host_code)
     evidence = Evidence(
         device=collected.device,
         arch=collected.arch,
@@ -96,7 +103,8 @@ def assemble(collected: Collected) -> Assembled:
         energy = call_energy(evidence)
         evidence = replace(evidence, energy=None if energy.proxy_pj is None else energy)
     told = [part.remarks for part in (collected.ncu, collected.rules, collected.trace) if part]
-    read = collected.sass.remarks if collected.sass else ()
+    binaries = (collected.sass, collected.host_code)
+    read = [line for part in binaries if part is not None for line in part.remarks]
     return Assembled(
         evidence, (*(line for lines in told for line in lines), *read, *remarks.lines())
     )
@@ -155,29 +163,54 @@ def _traced(trace: TraceReport) -> list[KernelEvidence]:
             launches=kernel.launches,
             time_us=kernel.time_us,
             share=kernel.share,
+            registers=kernel.registers,
+            smem_bytes=kernel.smem_bytes,
         )
         for kernel in trace.kernels
     ]
 
 
 def _with_shares(kernels: Sequence[KernelEvidence], trace: TraceReport) -> list[KernelEvidence]:
-    """Launches, time and share by the timeline, for kernels that are one there and one here."""
-    traced = {base_name(kernel.name): kernel for kernel in trace.kernels}
-    if len(traced) < len(trace.kernels):
-        return list(kernels)
-    named = [base_name(kernel.name) for kernel in kernels]
+    """Launches, time and share by the timeline, for kernels that are one there and one here.
+
+    Two profilers may spell a name differently: it counts whole (instances of one template), and by
+    the function's own name where that is one on both sides.
+    """
+    traced = _traced(trace)
+    found: dict[int, int] = {}
+    for spelled in (_spelling, base_name):
+        here = _single_places(spelled(kernel.name) for kernel in kernels)
+        there = _single_places(spelled(kernel.name) for kernel in traced)
+        for name in here.keys() & there.keys():
+            found.setdefault(here[name], there[name])
     merged = []
-    for kernel, name in zip(kernels, named, strict=True):
-        found = traced.get(name)
-        if found is None or named.count(name) > 1:
-            merged.append(kernel)
-            continue
-        merged.append(
-            replace(kernel, launches=found.launches, time_us=found.time_us, share=found.share)
-        )
-    seen = set(named)
-    rest = [kernel for kernel in _traced(trace) if base_name(kernel.name) not in seen]
+    for at, kernel in enumerate(kernels):
+        if at in found:
+            same = traced[found[at]]
+            kernel = replace(kernel, launches=same.launches, time_us=same.time_us, share=same.share)
+        merged.append(kernel)
+    # What ncu has under a name that fits several of the timeline's is not told twice.
+    taken = {base_name(kernel.name) for at, kernel in enumerate(kernels) if at not in found}
+    rest = [
+        kernel
+        for at, kernel in enumerate(traced)
+        if at not in found.values() and base_name(kernel.name) not in taken
+    ]
     return [*merged, *rest]
+
+
+def _spelling(name: str) -> str:
+    """A name without what profilers write differently: spaces, the anonymous namespace."""
+    plain = name.replace("(anonymous namespace)", "").replace("<unnamed>", "")
+    return "".join(plain.split())
+
+
+def _single_places(names: Iterable[str]) -> dict[str, int]:
+    """Name to its place, for names that occur once."""
+    places: dict[str, list[int]] = {}
+    for at, name in enumerate(names):
+        places.setdefault(name, []).append(at)
+    return {name: found[0] for name, found in places.items() if len(found) == 1}
 
 
 def _with_binaries(
@@ -200,6 +233,20 @@ def _with_binaries(
             )
         found.append(replace(kernel, sass=dict(own_counts)))
     return found
+
+
+def _with_host_code(kernels: list[KernelEvidence], code: SassReport) -> list[KernelEvidence]:
+    """Give the candidate's longest entry what all its functions hold: no trace names them."""
+    own = [at for at, kernel in enumerate(kernels) if kernel.owner == "user"]
+    if not own:
+        return kernels
+    counts: dict[str, int] = {}
+    for function in code.functions:
+        for name, count in function.counts.items():
+            counts[name] = counts.get(name, 0) + count
+    at = max(own, key=lambda each: kernels[each].share or 0.0)
+    kernels[at] = replace(kernels[at], sass=dict(sorted(counts.items())))
+    return kernels
 
 
 def _unambiguous(pairs: Iterable[tuple[str, T]], what: str, remarks: Remarks) -> dict[str, T]:

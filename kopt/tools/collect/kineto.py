@@ -12,8 +12,6 @@ Launches include those of the driver interface, which is how Triton launches.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -21,10 +19,9 @@ from dataclasses import dataclass
 
 from kopt.evidence import KernelOwner, Timeline
 from kopt.tools.collect.owners import owner
-from kopt.tools.collect.unreadable import MAX_EVENTS, Remarks, UnreadableProfile, bounded
+from kopt.tools.collect.trace_events import CALL_MARK, SOURCE, TraceEvent, read_events
+from kopt.tools.collect.unreadable import Remarks, UnreadableProfile
 
-SOURCE = "trace"
-CALL_MARK = "kopt_call"
 GAP_SHARE = 0.01
 GAP_LEAST_US = 5.0
 MAX_GAPS = 100
@@ -55,6 +52,10 @@ class TracedKernel:
     time_us: float
     share: float
     """Of the kernels' time in the call."""
+    registers: int | None = None
+    """Of one thread; None where its launches differ."""
+    smem_bytes: int | None = None
+    """Of one block; likewise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,25 +71,11 @@ class TraceReport:
 
 
 @dataclass(frozen=True, slots=True)
-class _Event:
-    name: str
-    category: str
-    start_us: float
-    end_us: float
-    correlation: int | None
-    bytes: float | None
-
-    @property
-    def us(self) -> float:
-        return self.end_us - self.start_us
-
-
-@dataclass(frozen=True, slots=True)
 class _Call:
     """The events of one call, each list in order of time."""
 
-    device: list[_Event]
-    host: list[_Event]
+    device: list[TraceEvent]
+    host: list[TraceEvent]
 
     @property
     def span_us(self) -> tuple[float, float]:
@@ -114,7 +101,7 @@ def parse_trace(text: str, *, own: Iterable[str] = (), mark: str = CALL_MARK) ->
         UnreadableProfile: it is no trace, it is cut off, or nothing ran on the device in it.
     """
     remarks = Remarks()
-    events = _events(bounded(text, source=SOURCE), remarks)
+    events = read_events(text, remarks=remarks)
     calls = [call for call in _calls(events, mark) if call.device]
     if not calls:
         raise UnreadableProfile(SOURCE, "nothing ran on the device in it (no kernel, copy or fill)")
@@ -129,52 +116,7 @@ def parse_trace(text: str, *, own: Iterable[str] = (), mark: str = CALL_MARK) ->
     )
 
 
-def _events(text: str, remarks: Remarks) -> list[_Event]:
-    try:
-        record = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise UnreadableProfile(SOURCE, f"not whole JSON ({error})") from None
-    raw = record.get("traceEvents") if isinstance(record, dict) else record
-    if not isinstance(raw, list):
-        raise UnreadableProfile(SOURCE, "expected a list traceEvents; this is no Chrome trace")
-    if len(raw) > MAX_EVENTS:
-        remarks.note(f"only the first {MAX_EVENTS} of {len(raw)} events were read")
-    events = []
-    for each in raw[:MAX_EVENTS]:
-        if isinstance(each, dict) and each.get("ph") == "X":
-            event = _event(each)
-            if event is None:
-                remarks.note("an event without a name, a time or a duration was passed over")
-            else:
-                events.append(event)
-    return sorted(events, key=lambda event: event.start_us)
-
-
-def _event(raw: dict[str, object]) -> _Event | None:
-    name, category = raw.get("name"), raw.get("cat", "")
-    start, duration, given = raw.get("ts"), raw.get("dur"), raw.get("args")
-    arguments = given if isinstance(given, dict) else {}
-    start_us, us = _finite(start), _finite(duration)
-    if not isinstance(name, str) or start_us is None or us is None or us < 0:
-        return None
-    correlation = arguments.get("correlation")
-    return _Event(
-        name=name,
-        category=str(category).lower(),
-        start_us=start_us,
-        end_us=start_us + us,
-        correlation=correlation if isinstance(correlation, int) else None,
-        bytes=_finite(arguments.get("bytes")),
-    )
-
-
-def _finite(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if math.isfinite(value) else None
-
-
-def _calls(events: Sequence[_Event], mark: str) -> list[_Call]:
+def _calls(events: Sequence[TraceEvent], mark: str) -> list[_Call]:
     device = [event for event in events if event.category in _DEVICE]
     host = [event for event in events if event.category in _HOST]
     marks = [
@@ -202,7 +144,7 @@ def _calls(events: Sequence[_Event], mark: str) -> list[_Call]:
     return calls
 
 
-def _without_last_waits(host: list[_Event]) -> list[_Event]:
+def _without_last_waits(host: list[TraceEvent]) -> list[TraceEvent]:
     """The host's calls up to the last that gave the device work: what follows waits for it."""
     gives = [at for at, event in enumerate(host) if _GIVES_WORK.search(event.name)]
     return host[: gives[-1] + 1] if gives else host
@@ -234,7 +176,9 @@ def _timeline(call: _Call) -> Timeline:
     )
 
 
-def _busy_and_gaps(device: Sequence[_Event], *, least_us: float) -> tuple[float, tuple[float, ...]]:
+def _busy_and_gaps(
+    device: Sequence[TraceEvent], *, least_us: float
+) -> tuple[float, tuple[float, ...]]:
     """Time in which anything ran, and the gaps above a length, the longest first."""
     busy_us, end_us = 0.0, device[0].start_us
     gaps = []
@@ -250,19 +194,25 @@ def _busy_and_gaps(device: Sequence[_Event], *, least_us: float) -> tuple[float,
 
 
 def _kernels(call: _Call, *, own: tuple[str, ...]) -> tuple[TracedKernel, ...]:
-    times: dict[str, list[float]] = {}
+    launches: dict[str, list[TraceEvent]] = {}
     for event in call.device:
         if event.category == "kernel":
-            times.setdefault(event.name, []).append(event.us)
-    total_us = sum(map(sum, times.values()))
+            launches.setdefault(event.name, []).append(event)
+    total_us = sum(event.us for each in launches.values() for event in each)
     kernels = [
         TracedKernel(
             name=name,
             owner=owner(name, own=own),
             launches=len(each),
-            time_us=sum(each),
-            share=sum(each) / total_us if total_us else 0.0,
+            time_us=sum(event.us for event in each),
+            share=sum(event.us for event in each) / total_us if total_us else 0.0,
+            registers=_only({event.registers for event in each}),
+            smem_bytes=_only({event.smem_bytes for event in each}),
         )
-        for name, each in times.items()
+        for name, each in launches.items()
     ]
     return tuple(sorted(kernels, key=lambda kernel: (-kernel.time_us, kernel.name)))
+
+
+def _only(values: set[int | None]) -> int | None:
+    return next(iter(values)) if len(values) == 1 else None

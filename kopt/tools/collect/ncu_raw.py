@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kopt.tools.collect.figures import in_base_units, number
 from kopt.tools.collect.ncu_table import KERNEL_NAME, NcuTable, read_table
@@ -36,6 +36,8 @@ class NcuLaunch:
     grid: str
     metrics: Mapping[str, float | None]
     """Counter to value in base units; None where it is unknown."""
+    process: int | None = None
+    """Id of the process that launched it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,7 @@ def parse_raw(text: str, *, keep: Collection[str] = KEPT_COUNTERS) -> NcuReport:
             block=_cell(row, at, "Block Size"),
             grid=_cell(row, at, "Grid Size"),
             metrics=_metrics(row, table, at, keep),
+            process=int(process) if (process := _cell(row, at, "Process ID")).isdigit() else None,
         )
         for row in rows
     )
@@ -89,6 +92,12 @@ def parse_raw(text: str, *, keep: Collection[str] = KEPT_COUNTERS) -> NcuReport:
         arch=f"sm_{capability}" if capability.isdigit() else None,
         remarks=remarks.lines(),
     )
+
+
+def of_process(report: NcuReport, process: int) -> NcuReport | None:
+    """Return what one process of several launched; None where it launched nothing."""
+    launches = tuple(each for each in report.launches if each.process == process)
+    return replace(report, launches=launches) if launches else None
 
 
 def _metrics(

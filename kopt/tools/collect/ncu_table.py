@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kopt.tools.collect.ncu_names import refusal
 from kopt.tools.collect.unreadable import MAX_LAUNCHES, Remarks, UnreadableProfile, bounded
 
 SOURCE = "ncu"
@@ -22,7 +23,6 @@ _REASONS: tuple[tuple[str, str], ...] = (
         "(NVreg_RestrictProfilingToAdminUsers=0)",
     ),
     ("LibraryNotLoaded", "the profiler cannot start in this sandbox (driver library not loaded)"),
-    ("Failed to find metric", "asked for a counter that this GPU does not have"),
     ("No kernels were profiled", "no kernel ran in the profiled range"),
     ("The application returned an error code", "the profiled program failed"),
 )
@@ -96,6 +96,9 @@ def _is_header(line: str) -> bool:
 
 
 def _why_no_table(lines: list[str]) -> str:
+    refused = next(filter(None, map(refusal, lines[:10_000])), None)
+    if refused is not None:
+        return refused
     for line, (mark, meaning) in itertools.product(lines[:10_000], _REASONS):
         if mark in line:
             return meaning

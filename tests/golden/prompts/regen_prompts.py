@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kopt.candidate import Candidate, Language
 from kopt.evaluation import Check, Evaluation
+from kopt.evidence import Rule
 from kopt.expansion import Expansion, Mode
 from kopt.finding import Finding
-from kopt.ports import Attempt, Target, WriteRequest
+from kopt.ports import AnalysisRequest, Attempt, Target, Telling, WriteRequest
 from kopt.problem import Problem
 from kopt.prompts import build
+from kopt.prompts.analysis import build_analysis
 from kopt.prompts.transcript import transcript
+from kopt.testing.fake_profiler import ANALYSIS
+from kopt.testing.planted_evidence import planted_evidence
 from kopt.timing import Timing
+from kopt.tools.diagnosis import diagnose
 from kopt.verdict import CompileFailed, Correct, Crashed, Incorrect, NumericError, Verdict
 
 TARGETS = {
@@ -108,6 +115,16 @@ FINDING = Finding(
 )
 
 
+ARMS = {
+    "tools": Telling(energy=True),
+    "rules": Telling(feedback="rules"),
+    "raw": Telling(feedback="raw"),
+    "none": Telling(feedback="none"),
+    "reactive": Telling(orchestration="reactive"),
+    "analysis": Telling(),
+}
+
+
 def request(case: str, device: str) -> WriteRequest:
     """Return the request of a case: `initial`, `optimize`, or `debug_` and what went wrong."""
     target = TARGETS[device]
@@ -159,10 +176,46 @@ def request(case: str, device: str) -> WriteRequest:
     )
 
 
+def profiled(arm: str) -> WriteRequest:
+    """Return a request to optimise what was profiled on a GPU, in an arm of the ablation."""
+    made = request("optimize", "cuda")
+    assert made.parent is not None
+    evidence = planted_evidence()["uncoalesced"][0]
+    rule = Rule(
+        name="UncoalescedGlobalAccess",
+        section="SourceCounters",
+        kind="OPT",
+        message="Uncoalesced accesses: 87 % of the sectors are excessive.",
+        speedup_pct=41.5,
+        speedup_scope="local",
+    )
+    evidence = replace(evidence, kernels=(replace(evidence.kernels[0], rules=(rule,)),))
+    diagnosis = diagnose(evidence)
+    attempt = replace(
+        made.parent,
+        evidence=evidence,
+        findings=diagnosis.findings,
+        left_out=diagnosis.left_out,
+        remarks=diagnosis.remarks,
+        energy_notes=diagnosis.energy_notes,
+        analysis=ANALYSIS if arm == "analysis" else None,
+    )
+    return replace(made, parent=attempt, telling=ARMS[arm])
+
+
+def analysed() -> AnalysisRequest:
+    """Return the request to condense that profile."""
+    made = profiled("tools")
+    assert made.parent is not None
+    return AnalysisRequest(problem=made.problem, target=made.target, attempt=made.parent, seed=3)
+
+
 def golden_prompts() -> dict[str, str]:
     """Return the text of each prompt, by its file's stem."""
-    return {
+    plain = {
         f"{case}-{device}": transcript(build(request(case, device)))
         for case in ("initial", *VERDICTS)
         for device in TARGETS
     }
+    arms = {f"profiled_{arm}-cuda": transcript(build(profiled(arm))) for arm in ARMS}
+    return plain | arms | {"analyst-cuda": transcript(build_analysis(analysed()))}

@@ -26,7 +26,7 @@ class ScriptedChild:
         self.seeds: list[int] = []
 
     def ask(
-        self, operation: str, *, timeout_s: float, numbers, count, seed, flush, copies
+        self, operation: str, *, timeout_s: float, numbers, count, seed, flush, pace, copies
     ) -> dict[str, Any]:
         assert operation == "time"
         assert timeout_s == 5.0
@@ -106,16 +106,6 @@ def test_time_that_passes_between_the_calls_is_for_the_blocks_to_show() -> None:
     assert watch.blocks_disagree(blocks, reference=baseline(command_us=20.0, gap_us=4.0))
 
 
-def test_gaps_like_the_baselines_are_believed() -> None:
-    def with_gap(each_us, took_us):
-        return {"calls_us": [each_us - 60.0], "total_us": took_us}
-
-    watch = watch_of(ScriptedChild(with_gap))
-    blocks = [watch.block() for _ in range(4)]
-    assert watch.blocks_disagree(blocks, reference=baseline(command_us=0.0, gap_us=4.0))
-    assert watch.blocks_disagree(blocks, reference=baseline(command_us=0.0, gap_us=60.0)) is None
-
-
 def test_a_clock_that_lies_once_is_asked_again() -> None:
     lies = [True]
 
@@ -138,6 +128,13 @@ def of(call_us: float, *, beside_us: float, calls: int = 10) -> Block:
         busy_us=calls * call_us,
         total_us=wall_us,
     )
+
+
+def test_gaps_like_the_baselines_are_believed() -> None:
+    watch = watch_of(ScriptedChild(honest))
+    blocks = [of(140.0, beside_us=60.0, calls=1)] * 4
+    assert watch.blocks_disagree(blocks, reference=baseline(command_us=0.0, gap_us=4.0))
+    assert watch.blocks_disagree(blocks, reference=baseline(command_us=0.0, gap_us=60.0)) is None
 
 
 def test_blocks_that_say_less_than_passed_are_not_believed() -> None:
@@ -184,6 +181,22 @@ def test_a_clock_that_says_next_to_nothing_does_not_make_endless_blocks() -> Non
     watch.warm_up()
     watch.block()
     assert max(child.counts) < MAX_CALLS / 10
+
+
+def test_a_block_that_was_sized_on_a_busy_host_grows_once_the_host_is_calm() -> None:
+    child = ScriptedChild(honest, call_us=3_000.0)
+    watch = watch_of(child)
+    watch.warm_up()
+    watch.block()
+    assert child.counts[-1] == 1  # 2 ms of 3 ms calls
+    child.call_us = CALL_US
+    watch.block()
+    watch.block()
+    assert child.counts[-1] >= 4
+    child.call_us = 3_000.0
+    watch.block()
+    watch.block()
+    assert child.counts[-1] >= 4  # what was quick once is slowed by others now
 
 
 GARBAGE = [

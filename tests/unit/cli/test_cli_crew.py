@@ -17,6 +17,7 @@ from kopt.driver.seeds import SeededProgrammer
 from kopt.errors import ConfigError
 from kopt.ports import Target
 from kopt.search.config import BestOfNConfig
+from kopt.testing.fake_profiler import InstantProfiler
 from kopt.testing.fakes import InstantEvaluator, ScriptedProgrammer
 from kopt.testing.small_fleet import SMALL_TARGET, run_in_folder, small_problem, small_tasks
 from kopt.testing.small_workplace import small_workplace
@@ -43,7 +44,8 @@ def crew_of(settings: RunConfig, folder: Path, said: list[str]) -> Crew:
             earlier=RunState(),
             run=RunDir(folder),
             workplace=small_workplace(folder, warn=said.append),
-            judge=Judge(),  # type: ignore[arg-type]
+            judge=Judge(),
+            make_profiler=InstantProfiler,
         )
     )
 

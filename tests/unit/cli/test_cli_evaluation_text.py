@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from kopt.cli.evaluate import evaluation_text
 from kopt.evaluation import Check, Evaluation
 from kopt.timing import Timing
@@ -54,3 +56,11 @@ def test_a_failed_check_is_marked_with_what_was_found():
 def test_a_compilers_words_are_shown_as_they_are():
     lines = text_of(CompileFailed(stage="build", log="a.cpp:1: error: x\n1 error"))
     assert lines[:3] == ["compile_failed: build: 1 error", "  | a.cpp:1: error: x", "  | 1 error"]
+
+
+def test_times_by_a_published_protocol_are_said_to_be() -> None:
+    error = NumericError(max_abs=1e-6, rel_norm=1e-6, rho=None)
+    lines = text_of(Correct(timing=replace(TIMING, protocol="do_bench"), error=error))
+    assert lines[-1] == (
+        "cpp on cpu, ladder strict, timed by do_bench, sandbox namespace; seconds: built 1.00"
+    )

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from kopt.data.rundir import RunDir
 from kopt.driver.loop import Driver, Pace
 from kopt.driver.task import SearchSpec, SearchTask
 from kopt.errors import ConfigError
+from kopt.evaluation import CheckJson, EvalJson
 from kopt.ports import Target
 from kopt.search.searches import create_search
 from kopt.testing.fakes import InstantEvaluator, ManualClock, ScriptedProgrammer
@@ -38,7 +40,7 @@ def task_of(config: RunConfig, problem_name: str, *, seed: int) -> SearchTask:
         policy=config.search.kind,
         policy_config={
             "search": config.search.model_dump(mode="json"),
-            "reward": config.reward.model_dump(mode="json"),
+            "reward": asdict(config.reward.rule()),
         },
     )
     tree = create_search(config.search, rule=config.reward.rule(), seed=seed)
@@ -119,6 +121,20 @@ def test_the_summary_has_a_row_for_each_problem_and_the_best_file(run: RunDir):
     assert str(run.path) in text
     assert "over eager" in text
     assert str(run.best_folder / "builtin-softmax" / "rank1.py") in text
+
+
+def test_the_summary_says_which_baseline_is_missing_and_why(run: RunDir):
+    first, *others = summarize(run, folded(run))
+    assert first.best is not None
+    failed: CheckJson = {
+        "name": "baseline:compile",
+        "passed": False,
+        "detail": "not measured: no compiler",
+    }
+    best: EvalJson = {**first.best, "checks": [failed]}
+    text = summary_text(run, [replace(first, best=best), *others])
+    assert f"{first.problem}: no baseline compile: not measured: no compiler" in text
+    assert text.count("no baseline") == 1
 
 
 def test_the_json_has_the_rows_of_the_results(run: RunDir):

@@ -1,6 +1,7 @@
 """Which wins a run claims, and when a measurement upholds one."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,15 @@ def test_a_win_is_above_one_percent_with_its_interval_above_one() -> None:
 )
 def test_a_win_is_upheld_near_its_claim_and_above_one(claimed, measured, why) -> None:
     assert refusal(win(*claimed), found(*measured)) == why
+
+
+def test_times_of_two_protocols_uphold_nothing() -> None:
+    record = found(2.0, 1.9, 2.1)
+    record["protocol"] = "do_bench"
+    assert refusal(win(2.0, 1.9, 2.1), record) == (
+        "timed by do_bench, claimed by abba: their times do not compare"
+    )
+    assert refusal(replace(win(2.0, 1.9, 2.1), protocol="do_bench"), record) == ""
 
 
 def test_a_candidate_that_is_wrong_now_upholds_nothing() -> None:

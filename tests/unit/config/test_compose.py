@@ -41,13 +41,18 @@ def test_every_yaml_file_is_a_choice_or_the_root():
     root = files("kopt.conf")
     found = {item.name for item in root.iterdir() if item.name.endswith(".yaml")}
     assert found == {"config.yaml"}
-    assert {"search", "programmer", "evaluate", "problems", "cluster", "experiment"} == set(
-        config_groups()
-    )
+    assert set(config_groups()) == {
+        *("search", "programmer", "evaluate", "findings", "problems", "cluster", "experiment")
+    }
 
 
 def test_files_state_no_default_that_a_class_has_but_the_choice_itself():
-    for group, kind in (("search", "kind"), ("programmer", "kind"), ("cluster", "address")):
+    for group, kind in (
+        ("search", "kind"),
+        ("programmer", "kind"),
+        ("findings", "feedback"),
+        ("cluster", "address"),
+    ):
         for name in config_groups()[group]:
             text = (files("kopt.conf") / group / f"{name}.yaml").read_text(encoding="utf-8")
             assert list(yaml.safe_load(text)) == [kind]

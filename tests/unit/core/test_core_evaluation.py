@@ -11,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kopt.candidate import LANGUAGES
-from kopt.evaluation import Check, EvalJson, Evaluation, TimingJson, from_json, to_json
+from kopt.evaluation import (
+    Check,
+    EvalJson,
+    Evaluation,
+    TimingJson,
+    from_json,
+    missing_baselines,
+    to_json,
+)
 from kopt.ladder import LADDER_NAMES
 from kopt.timing import Timing
 from kopt.verdict import (
@@ -48,6 +56,7 @@ timings = st.builds(
     max_autotune_us=maybe_us,
     sol_us=maybe_us,
     num_pairs=st.integers(0, 100),
+    protocol=st.sampled_from(["abba", "do_bench", "kernelbench"]),
 )
 VERDICTS = {
     "compile_failed": st.builds(CompileFailed, stage=text, log=text),
@@ -151,3 +160,61 @@ def test_another_schema_or_a_correct_one_without_its_error_is_refused() -> None:
         from_json({**record, "schema": 2})
     with pytest.raises(ValueError, match="without `error`"):
         from_json({**record, "kind": "correct"})
+
+
+def slow_record(*checks: Check) -> EvalJson:
+    return to_json(
+        Evaluation(
+            verdict=Crashed(stage="timing", log="x"),
+            problem="p",
+            candidate="c",
+            language="cpp",
+            ladder="strict",
+            device="cpu",
+            checks=checks,
+        )
+    )
+
+
+def test_a_baseline_that_could_not_be_measured_is_said_with_its_reason() -> None:
+    record = slow_record(
+        Check(name="baseline:compile", passed=False, detail="not measured: no compiler"),
+        Check(name="two_clocks", passed=False, detail="x"),
+        Check(name="baseline:max_autotune", passed=False, detail="not measured: timed_out"),
+    )
+    assert missing_baselines(record) == [
+        "compile: not measured: no compiler",
+        "max_autotune: not measured: timed_out",
+    ]
+    assert missing_baselines(slow_record()) == []
+
+
+def test_a_record_from_before_there_were_protocols_was_raced() -> None:
+    error = NumericError(max_abs=0.0, rel_norm=0.0, rho=None)
+    timing = Timing(
+        time_us=1.0,
+        time_ci_us=(1.0, 1.0),
+        baseline="eager",
+        baseline_us=2.0,
+        speedup=2.0,
+        speedup_ci=(1.9, 2.1),
+        eager_us=2.0,
+        compile_us=None,
+        protocol="do_bench",
+    )
+    verdict = Correct(timing=timing, error=error)
+    record = to_json(
+        Evaluation(
+            verdict=verdict,
+            problem="p",
+            candidate="c",
+            language="cpp",
+            ladder="strict",
+            device="cpu",
+        )
+    )
+    assert record["protocol"] == "do_bench"
+    older = {name: value for name, value in record.items() if name != "protocol"}
+    back = from_json(older).verdict  # type: ignore[arg-type]
+    assert isinstance(back, Correct)
+    assert back.timing.protocol == "abba"

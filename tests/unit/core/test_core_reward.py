@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kopt.reward import RewardRule, reward, speedup_over
+from kopt.reward import RewardRule, reward, speedup_over, with_energy
 from kopt.timing import Timing
 from kopt.verdict import (
     Cheated,
@@ -74,3 +74,25 @@ def test_the_rule_names_what_the_speedup_is_against(baseline, compile_us, expect
     assert speedup_over(replace(TIMING, compile_us=compile_us), baseline) == expected
     verdict = correct(compile_us=compile_us)
     assert reward(verdict, RewardRule(baseline=baseline)) == pytest.approx(math.log(expected))
+
+
+def test_energy_counts_only_where_it_is_weighed_and_known() -> None:
+    saved = with_energy(correct(), 1.25)
+    assert reward(saved, RewardRule()) == pytest.approx(math.log(2.0))
+    rule = RewardRule(energy_epsilon=0.01)
+    assert reward(correct(), rule) == pytest.approx(math.log(2.0))
+    # ln 2 + 0.01 · ln 1.25
+    assert reward(saved, rule) == pytest.approx(0.693147 + 0.002231, abs=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 0.01, 0.5])
+def test_no_energy_outweighs_one_per_cent_of_speed(epsilon: float) -> None:
+    rule = RewardRule(energy_epsilon=epsilon)
+    slower = with_energy(correct(speedup=2.0), 1000.0)
+    faster = with_energy(correct(speedup=2.0 * math.exp(0.0101)), 0.001)
+    assert reward(faster, rule) > reward(slower, rule)
+
+
+def test_a_wrong_candidate_saves_nothing() -> None:
+    wrong = Incorrect(check="x", detail="x")
+    assert with_energy(wrong, 2.0) is wrong

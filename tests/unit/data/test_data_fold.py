@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from kopt.data.fold import fold, verdict_cache
+from kopt.data.fold import evidence_cache, fold, verdict_cache
 from kopt.data.record import Record
 from kopt.errors import StoreError
 from kopt.events import (
     AnswerReceived,
     CandidateMade,
     EventBody,
+    EvidenceTaken,
     ExpansionCancelled,
+    FindingsMade,
+    ProfileAnalysed,
     PromptSent,
     RunEnded,
     SearchEnded,
@@ -66,20 +70,22 @@ def records(bodies: Sequence[EventBody], *, search: str = "s") -> list[Record]:
 def test_a_search_is_folded_slot_by_slot() -> None:
     bodies = sample_events()
     state = fold(records(bodies))
-    assert state.next_seq == len(bodies) == 12
+    assert state.next_seq == len(bodies) == 15
     assert state.ended == RunEnded(failed=0)
     search = state.searches["s"]
     assert search.started == bodies[0]
     assert search.ended == SearchEnded(reason="exhausted", failed=False)
     # asked, told, cancelled, extended, in the order of the journal
-    assert search.operations == [bodies[1], bodies[6], bodies[7], bodies[9]]
-    assert (search.first_ns, search.last_ns) == (1_000, 1_010)  # the run's end is no search's
+    assert search.operations == [bodies[1], bodies[9], bodies[10], bodies[12]]
+    assert (search.first_ns, search.last_ns) == (1_000, 1_013)  # the run's end is no search's
     expansion = search.expansions[0]
     assert (expansion.asked, expansion.prompt, expansion.answered) == tuple(bodies[1:4])
     assert expansion.candidates == {0: bodies[4]}
     assert expansion.verdicts[0]["speedup"] == 2.5
-    assert expansion.told == {0: bodies[6]}
-    assert expansion.cancelled == bodies[7]
+    profile = search.profiles[bodies[4].candidate]
+    assert [profile.evidence, profile.findings, profile.analysis] == bodies[6:9]
+    assert expansion.told == {0: bodies[9]}
+    assert expansion.cancelled == bodies[10]
     assert not expansion.is_open
 
 
@@ -176,6 +182,7 @@ def test_the_kinds_of_events_are_the_ones_tested_here() -> None:
     assert isinstance(VERDICT, VerdictReached)
     assert {body.kind for body in sample_events()} == {
         *(body.kind for body in tested),
+        *("evidence", "findings", "profile_analysis"),
         "search_ended",
         "search_extended",
         "run_ended",
@@ -183,6 +190,39 @@ def test_the_kinds_of_events_are_the_ones_tested_here() -> None:
 
 
 def test_an_extension_opens_a_search_that_ended() -> None:
-    ended = sample_events()[:9]
+    ended = sample_events()[:12]
     assert fold(records(ended)).searches["s"].ended is not None
-    assert fold(records(sample_events()[:10])).searches["s"].ended is None
+    assert fold(records(sample_events()[:13])).searches["s"].ended is None
+
+
+def test_a_profile_belongs_to_a_slot_and_is_taken_once() -> None:
+    evidence, findings, analysis = (
+        next(body for body in sample_events() if isinstance(body, kind))
+        for kind in (EvidenceTaken, FindingsMade, ProfileAnalysed)
+    )
+    before = sample_events()[:6]
+    none = replace(evidence, ref=None, level=None, reason="no permission")
+    for bodies, why in (
+        ([evidence, evidence], "profiled before"),
+        ([replace(evidence, candidate="other")], "another candidate"),
+        ([replace(evidence, index=1)], "another candidate"),
+        ([findings], "has no evidence"),
+        ([none, findings], "has no evidence"),
+        ([evidence, findings, findings], "had findings before"),
+        ([evidence, analysis, analysis], "was analysed before"),
+        ([replace(evidence, is_reference=True)] * 2, "the reference was profiled before"),
+    ):
+        with pytest.raises(StoreError, match=why):
+            fold(records([*before, *bodies]))
+
+
+def test_evidence_of_a_run_is_known_by_problem_and_candidate() -> None:
+    events = sample_events()
+    evidence = next(body for body in events if isinstance(body, EvidenceTaken))
+    reference = replace(evidence, candidate="r" * 64, is_reference=True)
+    state = fold(records([*events[:7], reference]))
+    problem = SAMPLE_PROBLEM.problem_id
+    assert evidence_cache(state) == {
+        (problem, evidence.candidate): evidence,
+        (problem, reference.candidate): reference,
+    }

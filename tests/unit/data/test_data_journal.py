@@ -53,6 +53,7 @@ def test_a_line_has_the_envelope_and_the_event(tmp_path: Path) -> None:
         "index": 0,
         "node": 1,
         "reward": 0.5,
+        "energy_reduction": None,
     }
 
 

@@ -74,6 +74,7 @@ def test_a_row_has_the_figures_of_the_best_candidate_and_of_the_search() -> None
             "iterations": 2,
             "wall_s": 12.5,
             "gpu_s": 3.0,  # 4 x (0.25 s verified + 0.5 s timed)
+            "candidates_per_gpu_hour": 4800.0,  # 4 in 3 s
             "tokens_in": 200,
             "tokens_out": 20,
             "cost_usd": 1.0,
@@ -144,6 +145,16 @@ def test_the_file_gives_its_rows_back(tmp_path: Path) -> None:
     assert read_results(run.results_path) == rows
     assert pq.read_schema(run.results_path).equals(RESULTS_SCHEMA, check_metadata=False)
     assert [path.name for path in tmp_path.iterdir()] == ["results.parquet"]
+
+
+def test_a_file_of_an_earlier_version_is_read_its_newer_columns_null(tmp_path: Path) -> None:
+    sink = MemorySink()
+    write_search(sink, expansions=[[(source_candidate("a"), correct(2.0))]])
+    run = RunDir(tmp_path)
+    (row,) = write_results(run, fold(sink.records))
+    older = pq.read_table(run.results_path).drop_columns(["candidates_per_gpu_hour"])
+    pq.write_table(older, run.results_path)
+    assert read_results(run.results_path) == [{**row, "candidates_per_gpu_hour": None}]
 
 
 def test_a_run_without_searches_has_an_empty_table(tmp_path: Path) -> None:

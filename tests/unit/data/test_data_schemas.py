@@ -39,6 +39,9 @@ EVENTS = {
     },
     "candidate_made": {"candidate", "expansion", "index", "source", "strategy"},
     "verdict": {"candidate", "eval"},
+    "evidence": {"candidate", "ref"},
+    "findings": {"candidate", "findings"},
+    "profile_analysis": {"candidate", "analysis"},
     "told": {"expansion", "index", "reward"},
     "expansion_cancelled": {"expansion", "reason"},
     "search_ended": {"reason"},
@@ -48,8 +51,15 @@ RESULTS = [
     *("problem", "problem_name", "arm", "seed", "policy", "programmer", "ladder", "device"),
     *("outcome", "root_cause", "speedup", "speedup_lo", "speedup_hi", "speedup_eager"),
     *("speedup_compile", "best_candidate", "baseline_us", "time_us", "sol_share", "degenerate"),
-    *("candidates", "correct", "cheated", "iterations", "wall_s", "gpu_s", "tokens_in"),
-    *("tokens_out", "cost_usd", "answers", "answers_faulty"),
+    *("candidates", "correct", "cheated", "iterations", "wall_s", "gpu_s"),
+    *(
+        "candidates_per_gpu_hour",
+        "tokens_in",
+        "tokens_out",
+        "cost_usd",
+        "answers",
+        "answers_faulty",
+    ),
 ]
 EVIDENCE = {
     "Evidence": {

@@ -156,7 +156,8 @@ def test_a_page_without_units_is_in_base_units() -> None:
     [
         ("", "empty"),
         ("==PROF== Connected\n==ERROR== ERR_NVGPUCTRPERM - The user\n", "no permission"),
-        ("==ERROR== Failed to find metric regex:^x$\n", "a counter that this GPU does not have"),
+        ("==ERROR== Failed to find metric regex:^a__b\\.(sum|min)$\n", "not have: a__b"),
+        ("==ERROR== Failed to find metric a__b.sum\n", "not have: a__b.sum"),
         ("==WARNING== No kernels were profiled.\n", "no kernel ran"),
         ("==ERROR== LibraryNotLoaded\n", "cannot start in this sandbox"),
         ("==ERROR== Something new\n", "Something new"),

@@ -76,6 +76,7 @@ def test_the_sections_stand_in_the_paper_s_order() -> None:
         "Instructions (SASS)",
         "Timeline",
         "Automated bottleneck analysis",
+        "Techniques that apply",
         "Counters",
         "Energy efficiency notes",
     ]

@@ -78,6 +78,10 @@ def test_products_of_one_warp_are_right_on_ampere() -> None:
     assert wgmma(call(own(HMMA=64, EXIT=1), arch="sm_80")) is None
 
 
+def test_a_cpu_has_no_tensor_instructions_to_miss() -> None:
+    assert wgmma(call(own(vfmadd231ps=64), arch="x86_64")) is None
+
+
 def test_no_tensor_instruction_for_a_matrix_product_is_critical() -> None:
     assert wgmma(call(own(FFMA=1000))) == "critical"
     assert wgmma(replace(call(own(FFMA=1000)), roofline=one_kernel({}).roofline)) is None

@@ -248,13 +248,17 @@ def test_what_does_not_compile_is_reported_in_torchs_own_words(builder) -> None:
 
 
 def test_without_room_for_the_cache_a_candidate_is_built_elsewhere(
-    builder, caplog, monkeypatch
+    cache_dir, caplog, monkeypatch
 ) -> None:
     monkeypatch.setattr("kopt.actors.build.cache.LEAST_FREE_BYTES", 1 << 62)
     source = SOURCE.replace("0.0f", "0.f")
-    built = build(builder, source)
-    assert built.verdict is None
-    assert list(Path(built.build_dir).rglob("rows_ext.so"))
+    builder = Builder(CONFIG, "cpu", str(cache_dir))
+    try:
+        built = build(builder, source)
+        assert built.verdict is None
+        assert list(Path(built.build_dir).rglob("rows_ext.so"))
+    finally:
+        builder.close()
     (record,) = [each for each in caplog.records if "without the cache" in each.getMessage()]
     assert "\n" not in record.getMessage()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kopt.actors.build import light_compiler
+from kopt.actors.build import light_compiler, light_errors
 from kopt.actors.build.light_compiler import as_compilation, read_sources, write_tailored
 
 INDEX = {
@@ -73,7 +73,8 @@ class Bench:
 def bench(tmp_path) -> Bench:
     toolchain = tmp_path / "toolchain"
     toolchain.mkdir()
-    shutil.copy(light_compiler.__file__, toolchain)
+    for module in (light_compiler, light_errors):
+        shutil.copy(module.__file__, toolchain)
     (toolchain / "index.json").write_text(json.dumps(INDEX))
     for name in ("bridge.o", "bridge_cuda.o"):
         (toolchain / name).touch()
@@ -211,3 +212,19 @@ def test_standard_headers_that_torchs_bring_along_are_there_if_needed(bench, mon
     made = tailored(bench, "std::unordered_map<int, int> m; std::cout << 1;", monkeypatch)
     included = [line for line in made["tailored.h"].splitlines() if line.startswith("#include")]
     assert included == ["#include <iostream>", "#include <unordered_map>"]
+
+
+def test_an_error_that_is_certain_is_told_without_asking_torchs_headers(bench) -> None:
+    script = '#!/bin/sh\necho "$@" >> log\necho "x.cpp:2:1: error: \'nonesuch\' WHAT" >&2; exit 7\n'
+    (bench.folder / "real").write_text(script.replace("WHAT", "has not been declared"))
+    source = "#include <torch/extension.h>\nnonesuch x;\n"
+    (bench.toolchain / "words").write_text("torch\nTensor")
+    told = bench.compile("x", source)
+    assert (told.returncode, "nonesuch" in told.stderr) == (7, True)
+    assert len(bench.ran()) == 1
+    (bench.toolchain / "words").write_text("torch\nnonesuch")
+    assert bench.compile("x", source).returncode == 7
+    assert len(bench.ran()) == 1 + 2
+    (bench.toolchain / "words").unlink()
+    assert bench.compile("x", source).returncode == 7
+    assert len(bench.ran()) == 1 + 2 + 2

@@ -1,0 +1,1 @@
+"""Caches shared by every driver and worker of a node: one store for all kinds."""

@@ -1,0 +1,299 @@
+"""Profiling on one device: from a problem and its candidates to their evidence.
+
+A timeline first, by torch.profiler in a child, which takes a second; it names the kernels that
+matter, and ncu counts those. Binaries are read from what the candidate built. What fails is left
+out and said; only where nothing at all could be had is there no evidence.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kopt.actors.build.cache import BuildCache
+from kopt.actors.build.compilers import build_key
+from kopt.actors.builder import BUILT_BY_IMPORT
+from kopt.actors.config import EvaluateConfig
+from kopt.actors.devices.base import DeviceName, describe
+from kopt.actors.evidence.binaries import Binaries, read_binaries
+from kopt.actors.evidence.capabilities import Capabilities
+from kopt.actors.evidence.ncu import Counted, NcuMeans, count
+from kopt.actors.evidence.probe import probe
+from kopt.actors.evidence.references import References
+from kopt.actors.evidence.workbench import Workbench
+from kopt.actors.supervisor.child import ChildFailed
+from kopt.candidate import Candidate
+from kopt.errors import ProfileFailed
+from kopt.evaluation import Evaluation
+from kopt.evidence import Evidence, EvidenceLevel, Roofline
+from kopt.ports import Target
+from kopt.problem import Problem
+from kopt.tools.collect.assemble import Collected, assemble
+from kopt.tools.collect.host_trace import parse_host_trace
+from kopt.tools.collect.kineto import TracedKernel, TraceReport, parse_trace
+from kopt.tools.collect.owners import owner
+from kopt.tools.collect.unreadable import UnreadableProfile
+from kopt.verdict import Correct
+
+_LOG = logging.getLogger(__name__)
+TRACE_S = 120.0
+"""Loading, compiling, warm-up and the traced calls of one candidate."""
+MAX_COUNTED = 8
+"""Kernels of a candidate that are counted, by share of the timeline."""
+COUNTED_SHARE = 0.01
+"""Below this share of the device's time a kernel is not counted, unless it is the first."""
+LEVELS: tuple[EvidenceLevel, ...] = ("ncu", "timeline", "static")
+"""The deepest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A candidate that is to be profiled."""
+
+    problem: Problem
+    candidate: Candidate
+    evaluation: Evaluation | None = None
+    """With its timing; None where it was not judged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What came of one."""
+
+    evidence: Evidence | None
+    """None where there is nothing at all; `failed` says why."""
+    failed: str = ""
+    remarks: tuple[str, ...] = ()
+    """What was left out, and why."""
+    disagreement: str = ""
+    """How its output differs from the reference's, by its own word."""
+
+
+@dataclass(slots=True)
+class _Progress:
+    """A subject on its way."""
+
+    subject: Subject
+    build_dir: Path
+    is_cached: bool
+    trace: TraceReport | None = None
+    binaries: Binaries = field(default_factory=Binaries)
+    counted: Counted = field(default_factory=Counted)
+    roofline: Roofline | None = None
+    remarks: list[str] = field(default_factory=list)
+    disagreement: str = ""
+    failed: str = ""
+
+
+class DeviceProfiler:
+    """Profiles on one device, in the calling process and its children."""
+
+    def __init__(self, config: EvaluateConfig, device: DeviceName, cache_dir: str) -> None:
+        """Start; what the machine has is probed with the first candidate.
+
+        Raises:
+            ConfigError: the device is not here.
+        """
+        self._target = describe(device)
+        self._cache_dir = Path(cache_dir)
+        self._bench = Workbench(config, device=device, cache_dir=self._cache_dir)
+        self._builds = BuildCache(self._cache_dir / "build")
+        self._references = References(self._bench, target=self._target)
+
+    @property
+    def target(self) -> Target:
+        """What is profiled on."""
+        return self._target
+
+    def capabilities(self) -> Capabilities:
+        """Return what this machine has; looked for once."""
+        return probe(self._bench.device, cache_dir=self._cache_dir, workbench=self._bench)
+
+    def profile(
+        self,
+        subjects: Sequence[Subject],
+        *,
+        level: EvidenceLevel = "ncu",
+        with_rules: bool = False,
+        with_reference: bool = False,
+    ) -> list[Profile]:
+        """Profile candidates, those of one problem best together: they share a run of ncu.
+
+        Args:
+            subjects: the candidates.
+            level: no deeper than this.
+            with_rules: NVIDIA's rules too.
+            with_reference: measure the problem's reference too, once: its measured class.
+
+        Raises:
+            WorkerLost: the zygote is gone.
+        """
+        has = self.capabilities()
+        allowed = LEVELS[LEVELS.index(level) :]
+        with ExitStack() as folders:
+            under_way = [self._begun(subject, folders) for subject in subjects]
+            for each in under_way:
+                if "timeline" in allowed and has.timeline.ok:
+                    self._trace(each)
+                elif not each.is_cached:
+                    self._trace(each)  # nothing is built yet: a run leaves what can be read
+                    each.trace = None
+                launched = {kernel.name: kernel.registers for kernel in _kernels(each.trace)}
+                each.binaries = read_binaries(
+                    each.build_dir, device=self._bench.device, launched=launched
+                )
+            means = _means(has)
+            if "ncu" in allowed and means is not None:
+                self._count(under_way, means, with_rules=with_rules)
+            for each in under_way:
+                each.roofline = self._references.roofline(
+                    each.subject.problem,
+                    capabilities=has,
+                    means=means if with_reference and "ncu" in allowed else None,
+                    remarks=each.remarks,
+                )
+            return [self._finished(each) for each in under_way]
+
+    def close(self) -> None:
+        """End the processes."""
+        self._bench.close()
+
+    def _begun(self, subject: Subject, folders: ExitStack) -> _Progress:
+        """Find what the candidate built, or lend it a folder to build in."""
+        candidate = subject.candidate
+        if candidate.language in BUILT_BY_IMPORT:
+            key = build_key(candidate.source, language=candidate.language)
+            with self._builds.entry(key) as entry:
+                if entry.is_whole:
+                    return _Progress(subject, entry.folder, is_cached=True)
+                self._builds.drop(entry)  # the lane that builds makes its own
+        return _Progress(subject, folders.enter_context(self._bench.folder()), is_cached=False)
+
+    def _trace(self, each: _Progress) -> None:
+        problem, candidate = each.subject.problem, each.subject.candidate
+        order = self._bench.order(problem, candidate.source)
+        try:
+            report = self._bench.observe(
+                problem,
+                order,
+                timeout_s=TRACE_S,
+                build_dir=each.build_dir,
+                keeps_builds=not each.is_cached,
+            )
+        except ChildFailed as error:
+            how = f"no answer within {error.limit_s:g} s" if error.how == "timed_out" else error.log
+            each.failed = f"{error.stage}: {_last_line(how)}"
+            _LOG.info("%s: %s", problem.name, error.log)
+            return
+        each.disagreement = str(report.get("disagreement", ""))[:300]
+        text = str(report.get("trace", ""))
+        try:
+            is_host = self._bench.device == "cpu"
+            each.trace = parse_host_trace(text) if is_host else parse_trace(text)
+        except UnreadableProfile as error:
+            each.remarks.append(f"timeline: {error}")
+
+    def _count(self, under_way: Sequence[_Progress], means: NcuMeans, *, with_rules: bool) -> None:
+        """Count those that run: all in one run of ncu where it sees several processes."""
+        able = [each for each in under_way if not each.failed]
+        groups = [able] if means.forks and not with_rules else [[each] for each in able]
+        for group in groups:
+            if not group:
+                continue
+            with self._bench.folder() as folder:
+                jobs = [
+                    self._bench.ncu_job(
+                        self._bench.order(each.subject.problem, each.subject.candidate.source),
+                        folder=folder,
+                        build_dir=each.build_dir,
+                        landlock=means.landlock,
+                    )
+                    for each in group
+                ]
+                kernels = [name for each in group for name in that_matter(each.trace)]
+                found = count(
+                    jobs, means=means, kernels=kernels, folder=folder, with_rules=with_rules
+                )
+            for each, counted in zip(group, found, strict=True):
+                each.counted = counted
+                if counted.failed:
+                    each.remarks.append(counted.failed)
+
+    def _finished(self, each: _Progress) -> Profile:
+        found = each.counted.report is not None or each.trace is not None
+        has_code = each.binaries.sass is not None or each.binaries.host_code is not None
+        if not found and not has_code:
+            why = each.failed or "; ".join(each.remarks) or "nothing could be collected"
+            return Profile(evidence=None, failed=why, remarks=tuple(each.remarks))
+        evaluation = each.subject.evaluation
+        verdict = None if evaluation is None else evaluation.verdict
+        assembled = assemble(
+            Collected(
+                device=self._target.name,
+                arch=self._target.arch,
+                ncu=each.counted.report,
+                rules=each.counted.rules,
+                trace=_owned(each.trace, each.binaries.own),
+                sass=each.binaries.sass,
+                usage=each.binaries.usage,
+                host_code=each.binaries.host_code,
+                roofline=each.roofline,
+                time_us=verdict.timing.time_us if isinstance(verdict, Correct) else None,
+                own=each.binaries.own,
+            )
+        )
+        said = (*each.remarks, *each.binaries.remarks, *assembled.remarks)
+        failed = (each.failed,) if each.failed else ()
+        return Profile(
+            evidence=assembled.evidence,
+            remarks=tuple(dict.fromkeys((*failed, *said))),
+            disagreement=each.disagreement,
+        )
+
+
+def evidence_of(profile: Profile) -> Evidence:
+    """Return the evidence.
+
+    Raises:
+        ProfileFailed: there is none.
+    """
+    if profile.evidence is None:
+        raise ProfileFailed(profile.failed)
+    return profile.evidence
+
+
+def that_matter(trace: TraceReport | None) -> list[str]:
+    """Return the names of the kernels that are worth counting, the longest first."""
+    kernels = _kernels(trace)[:MAX_COUNTED]
+    return [k.name for at, k in enumerate(kernels) if at == 0 or k.share >= COUNTED_SHARE]
+
+
+def _kernels(trace: TraceReport | None) -> tuple[TracedKernel, ...]:
+    return () if trace is None else trace.kernels
+
+
+def _owned(trace: TraceReport | None, own: tuple[str, ...]) -> TraceReport | None:
+    """The timeline with the candidate's own kernels told by the entry points of what it built."""
+    if trace is None or not own:
+        return trace
+    kernels = (replace(each, owner=owner(each.name, own=own)) for each in trace.kernels)
+    return replace(trace, kernels=tuple(kernels))
+
+
+def _means(has: Capabilities) -> NcuMeans | None:
+    if not has.counters.ok or has.ncu_path is None:
+        return None
+    return NcuMeans(
+        path=has.ncu_path,
+        counters=has.counter_names,
+        forks=has.ncu_forks,
+        landlock=has.ncu_landlock,
+    )
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "no reason given"

@@ -1,0 +1,137 @@
+"""Where profiled processes are started: children of a zygote, and jobs for ncu, alike confined."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kopt.actors.config import EvaluateConfig
+from kopt.actors.devices.base import DeviceName
+from kopt.actors.evidence.ncu import NcuJob
+from kopt.actors.evidence.order import Look, Order, order_for
+from kopt.actors.supervisor.child import ChildFailed, specs_of
+from kopt.actors.supervisor.environment import child_environment
+from kopt.actors.supervisor.scratch import ScratchRoot
+from kopt.actors.supervisor.settings import Bench, memory_limit
+from kopt.actors.supervisor.zygote import Zygote
+from kopt.ladder import LADDERS
+from kopt.problem import Problem
+
+MAX_REPORT_BYTES = 256 << 20
+FETCH_S = 30.0
+
+
+class Workbench:
+    """One device's processes for profiling."""
+
+    def __init__(self, config: EvaluateConfig, *, device: DeviceName, cache_dir: Path) -> None:
+        """Start the zygote; no device is touched.
+
+        Args:
+            config: how candidates are judged: ladder, module mode, deadlines, memory.
+            device: kind of device.
+            cache_dir: kopt's cache on this node.
+        """
+        self.config = config
+        self.device = device
+        self.cache_dir = cache_dir
+        self.num_threads = len(os.sched_getaffinity(0))
+        self._scratch = ScratchRoot()
+        environment = child_environment(
+            scratch=Path("/tmp"), num_threads=self.num_threads, cache_dir=cache_dir
+        )
+        self._bench = Bench(
+            zygote=Zygote(environment),
+            device=device,
+            config=config,
+            cache_dir=cache_dir,
+            num_threads=self.num_threads,
+            memory_bytes=memory_limit(config, device=device),
+        )
+
+    def order(self, problem: Problem, candidate: str | None, *, look: Look = "trace") -> Order:
+        """Return the order for a candidate's source, or for the reference (None)."""
+        ladder = LADDERS[self.config.ladder]
+        return order_for(
+            problem,
+            candidate,
+            look=look,
+            module_mode=self.config.module_mode,
+            matmul_tf32=ladder.matmul_tf32,
+            cudnn_tf32=ladder.cudnn_tf32,
+            num_threads=self.num_threads,
+        )
+
+    def observe(
+        self,
+        problem: Problem,
+        order: Order,
+        *,
+        timeout_s: float,
+        build_dir: Path | None = None,
+        keeps_builds: bool = False,
+    ) -> dict[str, Any]:
+        """Have a child do what an order says; return its report, which is untrusted.
+
+        Args:
+            problem: for its dtype.
+            order: what to do.
+            timeout_s: deadline of it all.
+            build_dir: the candidate's folder of builds; None for the reference.
+            keeps_builds: what the child adds to that folder stays.
+
+        Raises:
+            ChildFailed: it raised, died, took too long, or reported no JSON object.
+            WorkerLost: the zygote is gone.
+        """
+        child = self._bench.child(problem, build_dir=build_dir, keeps_builds=keeps_builds)
+        try:
+            answer = child.ask("observe", timeout_s=timeout_s, order=order.to_json())
+            specs = specs_of(answer)
+            if len(specs) != 1 or specs[0].num_bytes > MAX_REPORT_BYTES:
+                raise ChildFailed("died", "observe", "spoke out of turn: no report")
+            try:
+                (report,) = child.fetch(answer, timeout_s=FETCH_S)
+                found = json.loads(bytes(report.tensor.numpy().tobytes()))
+            except (ValueError, MemoryError, RecursionError) as error:
+                raise ChildFailed("died", "observe", f"its report is no JSON: {error}") from None
+            if not isinstance(found, dict):
+                raise ChildFailed("died", "observe", "its report is no JSON object")
+            return found
+        finally:
+            child.end()
+
+    @contextmanager
+    def folder(self) -> Iterator[Path]:
+        """Lend a new folder, removed afterwards."""
+        with tempfile.TemporaryDirectory(dir=self._scratch.path, ignore_cleanup_errors=True) as at:
+            Path(at).chmod(0o755)
+            yield Path(at)
+
+    def ncu_job(self, order: Order, *, folder: Path, build_dir: Path, landlock: bool) -> NcuJob:
+        """Return the job for ncu, in a folder of its own below another."""
+        own = Path(tempfile.mkdtemp(dir=folder))
+        environment = child_environment(
+            scratch=own,
+            num_threads=self.num_threads,
+            cache_dir=self.cache_dir,
+            build_dir=build_dir,
+        )
+        environment["NV_COMPUTE_PROFILER_DISABLE_STOCK_FILE_DEPLOYMENT"] = "1"
+        return NcuJob(
+            order=order.to_json(),
+            environment=environment,
+            folder=str(own),
+            writable=(str(own), str(build_dir)),
+            landlock=landlock,
+        )
+
+    def close(self) -> None:
+        """End the zygote and remove its folders."""
+        self._bench.zygote.close()
+        self._scratch.close()

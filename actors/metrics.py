@@ -1,0 +1,96 @@
+"""What lanes say of themselves to Ray's metrics: verdicts, seconds by stage, who waits, who works.
+
+Ray exports them (Prometheus, by each node's agent); a cluster without an exporter drops them. Of
+`kopt_device_lane_share` a GPU's own activity is not the measure: it is the share of time for which
+something had a turn on the device (`Turns.busy_s`).
+"""
+
+from __future__ import annotations
+
+import time
+
+from ray.util.metrics import Counter, Gauge, Histogram
+
+from kopt.evaluation import Evaluation
+
+STAGE_BOUNDS_S = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 180.0]
+HOUR_S = 3600.0
+
+
+class DeviceMetrics:
+    """Of one device's actor."""
+
+    def __init__(self, *, number: int, device: str) -> None:
+        """Begin to count.
+
+        Args:
+            number: of the device worker.
+            device: its kind.
+        """
+        tags = {"device": device, "worker": str(number)}
+        self._began_s = time.monotonic()
+        self._num_judged = 0
+        self._verdicts = Counter(
+            "kopt_candidates_total",
+            description="Candidates that were judged on a device, by verdict.",
+            tag_keys=("device", "worker", "kind"),
+        )
+        self._verdicts.set_default_tags(tags)
+        self._rate = Gauge(
+            "kopt_candidates_per_gpu_hour",
+            description="Candidates judged on a device, to the hour since its worker started.",
+            tag_keys=("device", "worker"),
+        )
+        self._rate.set_default_tags(tags)
+        self._share = Gauge(
+            "kopt_device_lane_share",
+            description="Share of time for which something had a turn on the device, 0 to 1.",
+            tag_keys=("device", "worker"),
+        )
+        self._share.set_default_tags(tags)
+
+    def judged(self, evaluation: Evaluation, *, busy_s: float) -> None:
+        """Count a verdict.
+
+        Args:
+            evaluation: that was reached.
+            busy_s: seconds so far for which something had a turn on the device.
+        """
+        self._num_judged += 1
+        passed_s = max(time.monotonic() - self._began_s, 1e-9)
+        self._verdicts.inc(tags={"kind": evaluation.verdict.kind})
+        self._rate.set(self._num_judged / passed_s * HOUR_S)
+        self._share.set(min(busy_s / passed_s, 1.0))
+
+
+class LaneMetrics:
+    """Of the lanes, as whoever lends their actors sees them."""
+
+    def __init__(self) -> None:
+        """Begin to count."""
+        self._stages = Histogram(
+            "kopt_stage_seconds",
+            description="Seconds of a candidate in a stage, waits included under their names.",
+            boundaries=STAGE_BOUNDS_S,
+            tag_keys=("stage",),
+        )
+        self._occupancy = Gauge(
+            "kopt_lane_occupancy",
+            description="Share of a lane's places that are taken, 0 to 1.",
+            tag_keys=("lane",),
+        )
+        self._waiting = Gauge(
+            "kopt_lane_waiting",
+            description="Candidates that wait for a place on a lane.",
+            tag_keys=("lane",),
+        )
+
+    def told(self, evaluation: Evaluation) -> None:
+        """Take the seconds of a candidate's stages."""
+        for stage, seconds in evaluation.timeline_s.items():
+            self._stages.observe(seconds, tags={"stage": stage})
+
+    def lane(self, name: str, *, num_calls: int, num_places: int, num_waiting: int) -> None:
+        """Take how full a lane is."""
+        self._occupancy.set(num_calls / num_places, tags={"lane": name})
+        self._waiting.set(num_waiting, tags={"lane": name})

@@ -1,0 +1,226 @@
+"""Candidate against baseline: a race of interleaved pairs, or each by itself by a protocol.
+
+What either gives is believed only where our clock agrees with the candidate's over the blocks that
+count, whatever the protocol.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from kopt.actors.devices.base import DeviceName
+from kopt.actors.supervisor.audit import Auditor
+from kopt.actors.supervisor.baselines import SLOWED
+from kopt.actors.supervisor.child import ChildFailed
+from kopt.actors.supervisor.held import held
+from kopt.actors.supervisor.inputs import sizes
+from kopt.actors.supervisor.loading import Loaded
+from kopt.actors.supervisor.measurement import calls_us, measure
+from kopt.actors.supervisor.outputs import output_bytes
+from kopt.actors.supervisor.session import Session
+from kopt.actors.supervisor.settings import Bench
+from kopt.actors.supervisor.stopwatch import Stopwatch
+from kopt.actors.supervisor.trail import Trail
+from kopt.drift import is_calm
+from kopt.errors import ProblemError
+from kopt.overhead import Block, overhead, supported_us
+from kopt.racing import Race, pair_ratios, speedup_interval
+from kopt.timing import Timing, median_ci
+from kopt.timing_protocol import figure_ci_us, figure_us, figures_speedup
+from kopt.verdict import Cheated, last_line
+
+_T = TypeVar("_T")
+
+RACES = 3
+"""Races at most, where another load of the host makes the clocks disagree."""
+BUSY_RACES = 6
+"""The same where the baseline's own blocks, trusted code alone, show that the host is busy and the
+clocks still disagree: three races may then all be disturbed."""
+DISTURBED = 1.2
+"""Where our clock raises a candidate's times by more, a race is run again too: more blocks tell a
+busy host from a clock that lies."""
+SLACK: dict[DeviceName, float] = {"cpu": 0.1, "cuda": 0.05}
+"""An honest candidate's overhead may exceed the baseline's by this share: what its call leaves in
+the caches, and where it leaves its output, is its own."""
+
+
+@dataclass(slots=True)
+class Raced:
+    """Blocks of one race, or of one measurement of each."""
+
+    mine: list[Block] = field(default_factory=list)
+    """The candidate's."""
+    theirs: list[Block] = field(default_factory=list)
+    """The baseline's: between them in a race, otherwise before them."""
+    ratios: tuple[float, ...] = ()
+    """Of the pairs; none where each was measured by itself."""
+
+
+class Duel:
+    """A candidate and the best baseline of its problem, both warm."""
+
+    def __init__(
+        self, bench: Bench, session: Session, loaded: Loaded, *, trail: Trail, rng: random.Random
+    ) -> None:
+        """Measure the baselines, if nobody has, while the candidate is held still.
+
+        Args:
+            bench: where children are made.
+            session: of the problem.
+            loaded: the candidate, judged correct.
+            trail: of the evaluation.
+            rng: secret.
+
+        Raises:
+            ProblemError: the reference fails while it is timed.
+            WorkerLost: the zygote is gone.
+        """
+        with held(loaded.child):
+            trusted(session, session.baselines.ready)
+        timed = session.sets[session.timed()[0]]
+        self._session, self._device = session, bench.device
+        self._timing = bench.config.timing
+        self.watch = Stopwatch(
+            loaded.child,
+            sets={number: sizes(session.sets[number]) for number in session.timed()},
+            output_bytes=output_bytes(timed.outputs),
+            copies=timed.may_alias,
+            device=bench.device,
+            timing=bench.config.timing,
+            limit_s=bench.config.timeouts.timing_s,
+            rng=rng,
+        )
+        self.auditor = Auditor(bench, session, loaded, self.watch, trail=trail, rng=rng)
+
+    def believable(self, *, trail: Trail) -> Timing:
+        """Race until our clock agrees with the candidate's over the blocks that count.
+
+        A disturbed race is run again, but its blocks stay in the account: a clock that lies does
+        not get away with the one race in which the host's noise covered it.
+
+        Raises:
+            Judged: it never does.
+            ChildFailed: the candidate's child fails.
+            ProblemError: the reference fails.
+        """
+        ours: list[Block] = []
+        theirs: list[Block] = []
+        for number in range(1, BUSY_RACES + 1):
+            raced = self._race() if self._timing.protocol == "abba" else self._each_by_itself()
+            ours += raced.mine
+            theirs += raced.theirs
+            disagreement = self.watch.blocks_disagree(raced.mine, reference=raced.theirs)
+            disagreement = disagreement or self.watch.blocks_disagree(ours, reference=theirs)
+            timing, raised = self._found(raced)
+            if disagreement is None and (raised <= DISTURBED or number >= RACES):
+                break
+            if number >= RACES and is_calm(_medians_us(theirs)):
+                break
+        if disagreement is not None:
+            raise trail.fail("timed_blocks", Cheated(check="timed_blocks", detail=disagreement))
+        words = "" if raised < 1.005 else f", raised by {raised - 1.0:.0%}"
+        trail.passed("timed_blocks", f"our clock supports the candidate's times{words}")
+        self._session.baselines.note(calls_us(raced.theirs) or _medians_us(raced.theirs))
+        return timing
+
+    def _other(self) -> Stopwatch:
+        return self._session.baselines.watch(self._session.baselines.best())
+
+    def _race(self) -> Raced:
+        other = self._other()
+        race = Race(min_pairs=self._timing.min_pairs, max_pairs=self._timing.max_pairs)
+        raced = Raced()
+        while race.state == "continue":
+            # A B B A: a steady drift cancels within the block.
+            first = self._baseline_block(other)
+            mine = [self._audited_block() for _ in range(2)]
+            pair = [first, self._baseline_block(other)]
+            race.observe(pair_ratios(_medians_us(pair), candidate_us=_medians_us(mine)))
+            raced.theirs += pair
+            raced.mine += mine
+        raced.ratios = race.ratios
+        return raced
+
+    def _baseline_block(self, other: Stopwatch) -> Block:
+        with held(self.watch.child):
+            return trusted(self._session, other.block)
+
+    def _audited_block(self) -> Block:
+        block = self.watch.block()
+        self.auditor.maybe_audit()
+        return block
+
+    def _each_by_itself(self) -> Raced:
+        other, protocol = self._other(), self._timing.protocol
+        with held(self.watch.child):
+            theirs = trusted(self._session, lambda: measure(other, protocol=protocol))
+        mine = measure(self.watch, protocol=protocol, after_block=self.auditor.maybe_audit)
+        return Raced(mine=mine, theirs=theirs)
+
+    def _found(self, raced: Raced) -> tuple[Timing, float]:
+        """Return what was found, the candidate's times raised to what our clock supports.
+
+        The factor by which they were raised is returned beside it, 1 where they were not.
+        """
+        baselines, protocol = self._session.baselines, self._timing.protocol
+        claimed_us = _medians_us(raced.mine)
+        times_us = self._supported_us(raced)
+        raised = statistics.median(times_us) / statistics.median(claimed_us)
+        if protocol == "abba":
+            speedup, interval = speedup_interval(raced.ratios)
+            baseline_us = statistics.median(_medians_us(raced.theirs))
+            time_us, time_ci_us = statistics.median(times_us), median_ci(times_us)
+        else:
+            mine, theirs = calls_us(raced.mine), calls_us(raced.theirs)
+            speedup, interval = figures_speedup(theirs, candidate_us=mine, protocol=protocol)
+            baseline_us = figure_us(theirs, protocol=protocol)
+            low_us, high_us = figure_ci_us(mine, protocol=protocol)
+            time_us = raised * figure_us(mine, protocol=protocol)
+            time_ci_us = (raised * low_us, raised * high_us)
+        if self._device == "cuda":
+            raised *= max(1.0, baseline_us / (SLOWED * baselines.times_us[baselines.best()]))
+        timing = Timing(
+            time_us=time_us,
+            time_ci_us=time_ci_us,
+            baseline=baselines.best(),
+            baseline_us=baseline_us,
+            speedup=speedup / raised,
+            speedup_ci=(interval[0] / raised, interval[1] / raised),
+            eager_us=baselines.times_us["eager"],
+            compile_us=baselines.times_us.get("compile"),
+            max_autotune_us=baselines.times_us.get("max_autotune"),
+            num_pairs=len(raced.ratios),
+            protocol=protocol,
+            sol_us=self._session.light.sol_us,
+        )
+        return timing, raised
+
+    def _supported_us(self, raced: Raced) -> list[float]:
+        spent = overhead(raced.theirs)
+        return [
+            max(block.call_us, supported_us(block, trusted=spent, slack=SLACK[self._device]))
+            for block in raced.mine
+        ]
+
+
+def trusted(session: Session, run: Callable[[], _T]) -> _T:
+    """Run something on the baselines; whatever fails there is the problem's fault.
+
+    Raises:
+        ProblemError: it fails.
+    """
+    try:
+        return run()
+    except ChildFailed as failure:
+        raise ProblemError(
+            session.problem.name,
+            f"the reference fails while it is timed: {last_line(failure.log)}",
+        ) from None
+
+
+def _medians_us(blocks: Sequence[Block]) -> list[float]:
+    return [block.call_us for block in blocks]

@@ -1,0 +1,37 @@
+"""Where tensors that a child and its supervisor exchange lie: host memory, or the GPU's own.
+
+On a GPU what is exchanged stays there: inputs are drawn on it, outputs compared on it, and a
+gigabyte crosses by its descriptor. Where a child cannot map the supervisor's device memory (a
+driver without virtual memory management, a sandbox that hides the device), host memory stands in.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from kopt.actors.child.memory import Place, Shareable, SharedTensor, TensorSpec, available_bytes
+
+
+def new_tensor(spec: TensorSpec, *, place: Place) -> Shareable:
+    """Return a tensor to exchange, its content undefined.
+
+    Raises:
+        MemoryError: there is no room.
+    """
+    if place == "cpu":
+        return SharedTensor(spec)
+    from kopt.actors.devices.cuda_memory import DeviceTensor
+
+    return DeviceTensor(spec)
+
+
+def place_of(tensor: torch.Tensor) -> Place:
+    """Return where a tensor lies."""
+    return "cuda" if tensor.device.type == "cuda" else "cpu"
+
+
+def available_in(place: Place) -> int:
+    """Return the bytes of memory that are available there now."""
+    if place == "cuda":
+        return int(torch.cuda.mem_get_info()[0])
+    return available_bytes()

@@ -1,0 +1,149 @@
+"""The sessions of a device: opened once for all who want one, the last few kept ready.
+
+A session in use stays; of those that nobody uses the one used longest ago goes first, where there
+are more than are kept or the host's memory runs short.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from kopt.actors.child.memory import available_bytes
+from kopt.actors.supervisor.session import Session
+from kopt.errors import ProblemError
+from kopt.problem import Problem
+
+LEAST_FREE_SHARE = 0.15
+"""Of the host's memory: below it no session is kept that nobody uses."""
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    generation: int
+    session: Session | None = None
+    """None while it is being opened."""
+    users: int = 0
+    is_stale: bool = False
+    """Closed with its last user."""
+
+
+class Sessions:
+    """Sessions by problem, for the threads of a supervisor."""
+
+    def __init__(self, open_session: Callable[[Problem], Session], *, keep: int) -> None:
+        """Have none yet.
+
+        Args:
+            open_session: opens one; its ProblemError goes to whoever asked.
+            keep: sessions kept ready, those in use included, >= 1.
+        """
+        self._open = open_session
+        self._keep = keep
+        self._changed = threading.Condition()
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+
+    @contextmanager
+    def use(self, problem: Problem, *, generation: int) -> Iterator[Session]:
+        """Give a problem's session, opened if need be.
+
+        Args:
+            problem: that is judged.
+            generation: of the zygote; the children of an earlier one's sessions are dead.
+
+        Raises:
+            ProblemError: the reference breaks its contract or cannot run here.
+            WorkerLost: the zygote is gone.
+        """
+        entry = self._enter(problem, generation)
+        try:
+            assert entry.session is not None
+            yield entry.session
+        finally:
+            with self._changed:
+                entry.users -= 1
+            self._close_unused()
+
+    def forget(self, problem: Problem) -> None:
+        """Open the problem's session anew for its next candidate: the reference may be dead."""
+        with self._changed:
+            entry = self._entries.get(problem.problem_id)
+            if entry is not None and entry.session is not None:
+                entry.is_stale = True
+        self._close_unused()
+
+    def close_idle(self) -> None:
+        """Close every session that nobody uses."""
+        self._close_unused(keep=0)
+
+    def _enter(self, problem: Problem, generation: int) -> _Entry:
+        key = problem.problem_id
+        with self._changed:
+            while True:
+                entry = self._entries.get(key)
+                if entry is not None and entry.session is None:
+                    self._changed.wait()  # another thread opens it
+                    continue
+                if entry is not None and entry.generation != generation:
+                    entry.is_stale = True
+                if entry is not None and not entry.is_stale:
+                    entry.users += 1
+                    self._entries.move_to_end(key)
+                    return entry
+                break
+            if entry is not None:
+                self._entries.pop(key)
+                if entry.users:
+                    self._entries[f"{key}/{id(entry)}"] = entry  # closed with its last user
+            opening = self._entries[key] = _Entry(generation, users=1)
+        if entry is not None and not entry.users:
+            _close(entry)
+        self._close_unused(keep=self._keep)
+        try:
+            session = self._opened(problem)
+        except BaseException:
+            with self._changed:
+                del self._entries[key]
+                self._changed.notify_all()
+            raise
+        with self._changed:
+            opening.session = session
+            self._changed.notify_all()
+        return opening
+
+    def _opened(self, problem: Problem) -> Session:
+        try:
+            return self._open(problem)
+        except ProblemError as error:
+            if "memory" not in error.why or not self._close_unused(keep=0):
+                raise
+            return self._open(problem)  # what other problems held is free now
+
+    def _close_unused(self, *, keep: int | None = None) -> int:
+        """Close what is stale or too much and in nobody's use; return how many that were."""
+        going = []
+        with self._changed:
+            most = self._keep if keep is None else keep
+            if _is_short_of_memory():
+                most = min(most, 1)
+            for key, entry in list(self._entries.items()):  # the one used longest ago first
+                is_idle = entry.users == 0 and entry.session is not None
+                if is_idle and (entry.is_stale or len(self._entries) > most):
+                    going.append(self._entries.pop(key))
+        for entry in going:
+            _close(entry)
+        return len(going)
+
+
+def _close(entry: _Entry) -> None:
+    if entry.session is not None:
+        entry.session.close()
+
+
+def _is_short_of_memory() -> bool:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return available_bytes() < LEAST_FREE_SHARE * total

@@ -1,0 +1,121 @@
+"""Children forked ahead: confined, the device open, no candidate in them yet.
+
+Invariant: a child is handed out once, to one candidate, and none that failed in any way or whose
+zygote is gone is handed out at all. What a child may have does not depend on its candidate: of the
+folders of builds it sees an empty one of its own, in memory, into which its candidate's builds are
+copied when it is handed out. Where the kernel gives no such folder (level `mount`), no child is
+forked ahead.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from kopt.actors.supervisor.child import Child, ChildFailed
+from kopt.actors.supervisor.turns import Turns
+from kopt.actors.supervisor.zygote import Zygote
+from kopt.errors import WorkerLost
+
+_LOG = logging.getLogger(__name__)
+
+
+class WarmChildren:
+    """A few children ready, made again on a thread of its own as they are taken."""
+
+    def __init__(
+        self, make: Callable[[], Child], *, size: int, zygote: Zygote, builds: Path, turns: Turns
+    ) -> None:
+        """Begin to make them.
+
+        Args:
+            make: forks one and opens its device.
+            size: how many are kept ready, >= 1.
+            zygote: that forks them.
+            builds: folder of all folders of builds.
+            turns: of the device: none is made while something is timed.
+        """
+        self._make = make
+        self._size = size
+        self._zygote = zygote
+        self._builds = builds
+        self._turns = turns
+        self._changed = threading.Condition()
+        self._ready: deque[tuple[int, Child]] = deque()
+        self._missing = size
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._fill, name="warm-children", daemon=True)
+        self._thread.start()
+
+    def take(self, *, dtype: str | None, build_dir: Path) -> Child | None:
+        """Return a child that now is a candidate's; None where one must be forked for it.
+
+        Args:
+            dtype: of the candidate's problem.
+            build_dir: the candidate's folder of builds.
+        """
+        if not build_dir.resolve().is_relative_to(self._builds.resolve()):
+            return None  # built elsewhere, because the cache cannot be written
+        while True:
+            with self._changed:
+                if not self._ready:
+                    return None
+                generation, child = self._ready.popleft()
+                self._missing += 1
+                self._changed.notify_all()
+            if generation != self._zygote.generation:
+                child.end()
+                continue
+            try:
+                child.adopt(dtype=dtype, build_dir=build_dir)
+            except ChildFailed as failure:
+                _LOG.warning("a child that was forked ahead was of no use: %s", failure)
+                child.end()
+                continue
+            return child
+
+    def settle(self) -> None:
+        """Wait until as many are ready as are wanted, or no more will be."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._missing <= 0 or self._is_closed)
+
+    def close(self) -> None:
+        """End them all."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        self._thread.join()
+        while self._ready:
+            self._ready.popleft()[1].end()
+
+    def _fill(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._missing > 0 or self._is_closed)
+                if self._is_closed:
+                    return
+            child = self._made()
+            with self._changed:
+                if child is None:
+                    self._missing = 0  # until one is taken: whoever needs a child hears why
+                else:
+                    self._missing -= 1
+                    self._ready.append(child)
+                self._changed.notify_all()
+
+    def _made(self) -> tuple[int, Child] | None:
+        try:
+            with self._turns.shared():
+                generation = self._zygote.generation
+                child = self._make()
+        except (ChildFailed, WorkerLost) as error:
+            _LOG.warning("no child is forked ahead: %s", error)
+            return None
+        if "mount" not in child.sandbox.split("+"):
+            child.end()
+            self._is_closed = True
+            return None
+        return generation, child

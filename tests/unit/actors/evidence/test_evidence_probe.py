@@ -1,0 +1,55 @@
+"""What the probe does about an ncu that does not know every counter, by a program in its place."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from kopt.actors.config import EvaluateConfig
+from kopt.actors.evidence.ncu import NcuMeans
+from kopt.actors.evidence.probe import _accepted
+from kopt.actors.evidence.workbench import Workbench
+
+PROGRAM = """#!{python}
+import json, sys
+asked = sys.argv[sys.argv.index("--metrics") + 1].split(",")
+task = json.load(open(sys.argv[-1]))
+unknown = [name for name in asked if name.split(".")[0] in {unknown!r}]
+with open(sys.argv[sys.argv.index("--log-file") + 1], "w") as log:
+    if unknown:
+        name = unknown[0].split(".")[0]
+        log.write("==ERROR== Failed to find metric regex:^" + name + "\\\\.(sum|min|max)$\\n")
+        sys.exit(9)
+    log.write('"ID","Process ID","Kernel Name","Block Size","Grid Size","CC","a__b.sum"\\n')
+    log.write('"","","","","","","byte"\\n')
+    log.write('"0","11","k","(128, 1, 1)","(8, 1, 1)","9.0","1,024"\\n')
+with open(task["report"], "w") as report:
+    report.write(json.dumps({{"pid": 11}}) + "\\n")
+"""
+
+
+@pytest.fixture
+def bench(tmp_path):
+    made = Workbench(EvaluateConfig(), device="cpu", cache_dir=tmp_path / "cache")
+    yield made
+    made.close()
+
+
+def means(tmp_path, *, unknown: tuple[str, ...]) -> NcuMeans:
+    program = tmp_path / "ncu"
+    program.write_text(PROGRAM.format(python=sys.executable, unknown=unknown))
+    program.chmod(0o755)
+    counters = ("a__b.sum", "c__d", "e__f.pct")
+    return NcuMeans(path=str(program), counters=counters, forks=True, landlock=False)
+
+
+def test_counters_that_ncu_refuses_are_left_out_one_after_the_other(bench, tmp_path) -> None:
+    found, why = _accepted(bench, means(tmp_path, unknown=("c__d", "e__f")))
+    assert (found.counters, why) == (("a__b.sum",), "")
+
+
+def test_an_ncu_that_refuses_every_counter_fails_with_its_last_word(bench, tmp_path) -> None:
+    found, why = _accepted(bench, means(tmp_path, unknown=("a__b", "c__d", "e__f")))
+    assert len(found.counters) == 1
+    assert "does not have: e__f" in why

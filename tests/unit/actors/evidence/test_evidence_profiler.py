@@ -1,0 +1,111 @@
+"""Profiling on this CPU, for real: timeline, roofline, disagreement; and candidates that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kopt.actors.config import EvaluateConfig
+from kopt.actors.evidence import profiler as profiler_module
+from kopt.actors.evidence.profiler import DeviceProfiler, Profile, Subject
+from kopt.candidate import Candidate
+from kopt.problem import Problem
+
+HEAD = "import torch\nfrom torch import nn\n\n\n"
+PROBLEM = Problem(
+    name="mix",
+    source=f"""{HEAD}class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(64, 64)
+
+    def forward(self, x):
+        return torch.relu(self.mix(x))
+
+
+def get_inputs():
+    return [torch.randn(128, 64)]
+""",
+)
+RIGHT = f"""{HEAD}class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(64, 64)
+
+    def forward(self, x):
+        return self.mix(x).clamp_(min=0)
+"""
+
+
+@pytest.fixture(scope="module")
+def profiler(tmp_path_factory) -> Iterator[DeviceProfiler]:
+    cache = tmp_path_factory.mktemp("cache")
+    made = DeviceProfiler(EvaluateConfig(memory_gib=4.0), "cpu", str(cache))
+    yield made
+    made.close()
+
+
+def profiled(profiler, *sources, **how) -> list[Profile]:
+    candidates = [Candidate(source=source, language="torch") for source in sources]
+    subjects = [Subject(problem=PROBLEM, candidate=candidate) for candidate in candidates]
+    return profiler.profile(subjects, **how)
+
+
+def test_a_candidate_s_operations_and_the_reference_s_work_are_seen(profiler) -> None:
+    (found,) = profiled(profiler, RIGHT)
+    assert found.evidence is not None
+    assert found.disagreement == ""
+    assert found.evidence.level == "timeline"
+    names = {kernel.name for kernel in found.evidence.kernels}
+    assert {"aten::addmm", "aten::clamp_"} <= names
+    assert found.evidence.timeline is not None
+    roofline = found.evidence.roofline
+    assert roofline is not None
+    assert roofline.matrix_flops == 2.0 * 128 * 64 * 64
+    assert roofline.ridge is not None
+    assert roofline.sol_us is not None
+
+
+def test_another_result_than_the_reference_s_is_told(profiler) -> None:
+    (found,) = profiled(profiler, RIGHT.replace("min=0", "min=-1"))
+    assert found.evidence is not None
+    assert "off by" in found.disagreement
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        (
+            RIGHT.replace("return self", "raise ValueError('on purpose')\n        return self"),
+            "purpose",
+        ),
+        (RIGHT.replace("return self", "import os; os._exit(7)\n        return self"), "7"),
+        ("nonsense(", "SyntaxError"),
+    ],
+)
+def test_a_candidate_that_fails_costs_itself_alone(profiler, source, why) -> None:
+    bad, good = profiled(profiler, source, RIGHT)
+    assert bad.evidence is None
+    assert why in bad.failed
+    assert "\n" not in bad.failed
+    assert good.evidence is not None
+
+
+def test_a_candidate_that_hangs_is_bounded(profiler, monkeypatch) -> None:
+    monkeypatch.setattr(profiler_module, "TRACE_S", 1.0)
+    source = RIGHT.replace("return self", "while True: pass\n        return self")
+    (found,) = profiled(profiler, source)
+    assert found.evidence is None
+    assert "no answer within 1 s" in found.failed
+
+
+def test_a_shallow_level_is_no_deeper(profiler) -> None:
+    (found,) = profiled(profiler, RIGHT, level="static")
+    assert found.evidence is None  # it built nothing, and nothing else was asked for
+    assert found.failed
+
+
+def test_what_the_machine_has_is_looked_for_once(profiler) -> None:
+    assert profiler.capabilities() == profiler.capabilities()
+    assert profiler.capabilities().roof["tb_per_s"] > 0

@@ -1,0 +1,130 @@
+"""Sessions kept ready: opened once, never closed under a user, the oldest idle one goes first."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from kopt.actors.supervisor import sessions as module
+from kopt.actors.supervisor.sessions import Sessions
+from kopt.errors import ProblemError
+from kopt.problem import Problem
+
+SOON_S = 10.0
+
+
+class Opened:
+    def __init__(self, problem: Problem, log: list[str]) -> None:
+        self.name, self.log = problem.name, log
+        self.log.append(f"+{self.name}")
+
+    def close(self) -> None:
+        self.log.append(f"-{self.name}")
+
+
+def problem(name: str) -> Problem:
+    return Problem(name=name, source=f"# {name}")
+
+
+@pytest.fixture
+def log() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def sessions(log, monkeypatch) -> Sessions:
+    monkeypatch.setattr(module, "available_bytes", lambda: 1 << 60)
+    return Sessions(lambda each: Opened(each, log), keep=2)
+
+
+def use(sessions: Sessions, name: str, *, generation: int = 0) -> None:
+    with sessions.use(problem(name), generation=generation):
+        pass
+
+
+def test_a_session_is_opened_once_and_the_one_used_longest_ago_goes(sessions, log) -> None:
+    for name in ("a", "b", "a", "c", "a"):
+        use(sessions, name)
+    assert log == ["+a", "+b", "-b", "+c"]
+
+
+def test_a_session_in_use_is_not_closed_however_many_there_are(sessions, log) -> None:
+    with sessions.use(problem("a"), generation=0):
+        for name in ("b", "c", "d"):
+            use(sessions, name)
+        assert "-a" not in log
+    sessions.close_idle()
+    assert sorted(each for each in log if each.startswith("-")) == ["-a", "-b", "-c", "-d"]
+
+
+def test_who_wants_a_session_that_is_being_opened_waits_for_that_one(log, monkeypatch) -> None:
+    monkeypatch.setattr(module, "available_bytes", lambda: 1 << 60)
+    opening, may_open = threading.Event(), threading.Event()
+
+    def open_slowly(each: Problem) -> Opened:
+        opening.set()
+        assert may_open.wait(SOON_S)
+        return Opened(each, log)
+
+    sessions = Sessions(open_slowly, keep=2)
+    with ThreadPoolExecutor(2) as threads:
+        both = [threads.submit(use, sessions, "a") for _ in range(2)]
+        assert opening.wait(SOON_S)
+        may_open.set()
+        for each in both:
+            each.result(SOON_S)
+    assert log == ["+a"]
+
+
+def test_a_session_whose_children_died_with_their_zygote_is_opened_anew(sessions, log) -> None:
+    use(sessions, "a")
+    use(sessions, "a", generation=1)
+    assert log == ["+a", "-a", "+a"]
+
+
+def test_one_that_is_forgotten_while_in_use_is_closed_by_its_last_user(sessions, log) -> None:
+    with sessions.use(problem("a"), generation=0):
+        sessions.forget(problem("a"))
+        use(sessions, "a")
+        assert log == ["+a", "+a"]
+    assert log == ["+a", "+a", "-a"]
+
+
+def test_a_session_that_cannot_be_opened_is_tried_by_the_next(log, monkeypatch) -> None:
+    monkeypatch.setattr(module, "available_bytes", lambda: 1 << 60)
+    faults = [ProblemError("a", "the reference fails"), None]
+
+    def open_or_fail(each: Problem) -> Opened:
+        fault = faults.pop(0)
+        if fault is not None:
+            raise fault
+        return Opened(each, log)
+
+    sessions = Sessions(open_or_fail, keep=2)
+    with pytest.raises(ProblemError):
+        use(sessions, "a")
+    use(sessions, "a")
+    assert log == ["+a"]
+
+
+def test_a_problem_that_finds_no_memory_gets_that_of_idle_ones(log, monkeypatch) -> None:
+    monkeypatch.setattr(module, "available_bytes", lambda: 1 << 60)
+
+    def open_if_there_is_room(each: Problem) -> Opened:
+        if each.name == "b" and "-a" not in log:
+            raise ProblemError("b", "it does not fit into memory")
+        return Opened(each, log)
+
+    sessions = Sessions(open_if_there_is_room, keep=2)
+    use(sessions, "a")
+    use(sessions, "b")
+    assert log == ["+a", "-a", "+b"]
+
+
+def test_where_the_host_is_short_of_memory_one_session_is_kept(sessions, log, monkeypatch) -> None:
+    use(sessions, "a")
+    monkeypatch.setattr(module, "available_bytes", lambda: 0)
+    use(sessions, "b")
+    assert log == ["+a", "-a", "+b"]
