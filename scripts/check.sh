@@ -17,7 +17,9 @@ echo "== tests"
 if [ "${1:-}" = --quick ]; then
   exec python -m pytest -q -n 2 -m "not slow and not soak and not alone"
 fi
-python -m pytest -q -n 2 --dist loadfile -m "not soak and not alone"
+# In the order of their names, which begins with Ray's: they take longest.
+python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=12 \
+  -m "not soak and not alone"
 echo "== tests that time code, one at a time"
 python -m pytest -q -m "alone and not soak"
 

@@ -1,6 +1,8 @@
 """One JSON object of what scripts/gpu_suite.sh measured, and a table of it.
 
-Usage: python scripts/gpu_report.py JUNIT_XML RUN_FOLDER OUT_JSON
+Usage: python scripts/gpu_report.py FOLDER OUT_JSON
+
+FOLDER holds PART.xml, a JUnit report, for each part of the tests, and the run `runs/suite`.
 """
 
 from __future__ import annotations
@@ -32,8 +34,10 @@ COLUMNS = (
 
 def main() -> None:
     """Read, write and print."""
-    junit, run_folder, out = (Path(word) for word in sys.argv[1:4])
-    report: dict[str, Any] = {"tests": _tests(junit), "searches": []}
+    folder, out = (Path(word) for word in sys.argv[1:3])
+    run_folder = folder / "runs" / "suite"
+    tests = {path.stem: _tests(path) for path in sorted(folder.glob("*.xml"))}
+    report: dict[str, Any] = {"tests": tests, "searches": []}
     if (run_folder / "manifest.json").exists():
         run = RunDir(run_folder)
         manifest = run.read_manifest()
@@ -49,8 +53,6 @@ def main() -> None:
 
 
 def _tests(junit: Path) -> dict[str, Any]:
-    if not junit.exists():
-        return {"ran": 0}
     suites = ElementTree.parse(junit).getroot()
     cases = list(suites.iter("testcase"))
     bad = [

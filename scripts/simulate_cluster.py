@@ -48,7 +48,7 @@ from kopt.search.config import MctsConfig
 from kopt.search.searches import create_search
 from kopt.testing.virtual_time import run_in_virtual_time
 
-ROWS = "8:1:60,32:2:160,64:4:300,128:8:400,256:16:700,512:32:1200,1024:64:2200,64:1:150"
+ROWS = "8:1:60,32:2:160,64:4:300,128:8:400,256:16:700,512:32:1200,1024:64:2200,256:1:300"
 DEFAULTS = {
     "rows": ROWS,
     "candidates": "60",

@@ -112,6 +112,8 @@ class Driver:
         self._ready = list(range(len(self._tasks)))
         self._is_ready = set(self._ready)
         self._running: dict[asyncio.Task[None], SearchTask] = {}
+        self._done: list[asyncio.Task[None]] = []
+        """Those of them that ended and were not reaped: thousands may run."""
         self._changed = asyncio.Event()
         self._plays = any(task.order is not None for task in self._tasks)
         self._asked = sum(task.tree.told() + task.tree.pending() for task in self._tasks)
@@ -216,7 +218,7 @@ class Driver:
         task.in_flight += 1
         running = asyncio.create_task(self._life.run(task, expansion, unfinished))
         self._running[running] = task
-        running.add_done_callback(lambda _: self._changed.set())
+        running.add_done_callback(self._note_done)
 
     def _wake(self, task: SearchTask) -> None:
         """Something of this search was told, cancelled or ended: it may have more to ask."""
@@ -230,8 +232,13 @@ class Driver:
         heapq.heappop(self._ready)
         self._is_ready.discard(number)
 
+    def _note_done(self, running: asyncio.Task[None]) -> None:
+        self._done.append(running)
+        self._changed.set()
+
     def _reap(self) -> None:
-        for done in [running for running in self._running if running.done()]:
+        ended, self._done = self._done, []
+        for done in ended:
             task = self._running.pop(done)
             task.in_flight -= 1
             self._wake(task)

@@ -104,6 +104,7 @@ class Judge:
         if self._sessions[-1] != self.problem:
             made = self(MODEL.replace("class Model(", "import no_such_part\n\nclass ModelNew("))
             assert made.verdict.kind == "compile_failed"
+        self.worker.settle()
 
     def footprint(self) -> Footprint:
         return Footprint(

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kopt.actors.builder import nothing_to_build
+from kopt.actors.config import EvaluateConfig, TimeoutConfig
+from kopt.actors.device_worker import DeviceWorker
+from kopt.candidate import Candidate
 from kopt.errors import ProblemError
 from kopt.problem import Problem
 
@@ -63,7 +67,13 @@ def test_a_fault_of_the_reference_is_one_line(judge, fault, leaves_nothing) -> N
 
 
 @pytest.mark.slow
-def test_a_reference_that_hangs_is_one_line(judge) -> None:
+def test_a_reference_that_hangs_is_one_line(tmp_path) -> None:
     problem = Problem(name="faulty", source=GOOD.replace("return x * 2", "while True: pass"))
-    with pytest.raises(ProblemError, match="did not end within 30 s"):
-        judge(GOOD.replace("class Model(", "class ModelNew("), problem=problem)
+    candidate = Candidate(source=GOOD.replace("class Model(", "class ModelNew("), language="torch")
+    config = EvaluateConfig(secret=1, compile=False, timeouts=TimeoutConfig(reference_s=5.0))
+    worker = DeviceWorker(config, "cpu", 0, str(tmp_path))
+    try:
+        with pytest.raises(ProblemError, match="did not end within 5 s"):
+            worker.evaluate(problem, candidate, nothing_to_build(candidate, cache_dir=tmp_path))
+    finally:
+        worker.close()
