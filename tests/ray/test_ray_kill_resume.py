@@ -41,7 +41,6 @@ def get_init_inputs():
     return [256]
 """
 DEADLINE_S = 180.0
-KILLS = 2
 
 
 def command(*words: str) -> list[str]:
@@ -94,7 +93,8 @@ def made(run: Path) -> set[str]:
     return {r.body.candidate for r in read_events(run) if r.body.kind == "candidate_made"}
 
 
-def test_a_killed_run_is_resumed_to_what_it_would_have_been(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.soak)])
+def test_a_killed_run_is_resumed_to_what_it_would_have_been(tmp_path: Path, kills: int) -> None:
     problem = tmp_path / "sums.py"
     problem.write_text(PROBLEM)
     whole = subprocess.run(
@@ -106,7 +106,7 @@ def test_a_killed_run_is_resumed_to_what_it_would_have_been(tmp_path: Path) -> N
     rng = random.Random(0)
     run = tmp_path / "killed"
     words, before = run_words(problem, tmp_path, "killed"), []
-    for _ in range(KILLS):
+    for _ in range(kills):
         if len(before) + 1 >= events:
             break
         target = rng.randrange(len(before) + 1, events)

@@ -424,7 +424,7 @@ def crowded(cluster, tmp_path):
     made.close()
 
 
-@pytest.mark.parametrize("which", ["evaluator", "crowded"])
+@pytest.mark.parametrize("which", ["evaluator", pytest.param("crowded", marks=pytest.mark.soak)])
 def test_the_seconds_of_the_stages_add_up_to_those_from_asked_to_told(which, request) -> None:
     judge = request.getfixturevalue(which)
     right = PROBLEM.source.replace("class Model(", "class ModelNew(")

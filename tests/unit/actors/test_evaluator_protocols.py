@@ -107,7 +107,9 @@ device.CpuDevice.time_calls = lying
 """
 
 
-@pytest.mark.parametrize("protocol", ["abba", "do_bench", "kernelbench"])
+@pytest.mark.parametrize(
+    "protocol", ["abba", "do_bench", pytest.param("kernelbench", marks=pytest.mark.soak)]
+)
 def test_a_clock_that_lies_pays_under_no_protocol(supervised, tmp_path, protocol) -> None:
     hidden = f"exec({LYING[::-1]!r}[::-1], globals())\n"
     evaluation = judged(

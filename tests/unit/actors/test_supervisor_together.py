@@ -102,6 +102,7 @@ def test_verdicts_are_each_candidates_own_and_their_seconds_add_up(crowd) -> Non
         assert ("timing_queued" in made.timeline_s) == (made.verdict.kind == "correct")
 
 
+@pytest.mark.soak
 def test_a_candidate_that_hangs_keeps_no_other_from_being_timed(crowd) -> None:
     hanging = crowd.begin("while True: pass")
     right, wall_s = crowd.begin(RIGHT.format(factor=8)).result(120.0)
@@ -112,6 +113,7 @@ def test_a_candidate_that_hangs_keeps_no_other_from_being_timed(crowd) -> None:
     assert (hung.verdict.kind, hung.verdict.limit_s) == ("timed_out", CORRECTNESS_S)
 
 
+@pytest.mark.soak
 def test_a_candidate_at_rest_runs_nothing_while_another_is_timed(crowd) -> None:
     # It leaves a thread that is always at work; were it not stopped, the other would be slowed.
     before = (
@@ -195,6 +197,7 @@ else:
     assert not (crowd.cache_dir / "outside.txt").exists()
 
 
+@pytest.mark.soak
 def test_a_child_forked_ahead_is_handed_out_once_and_not_if_it_died(crowd) -> None:
     warm = crowd.supervisor._bench.warm
     build_dir = crowd.cache_dir / "build" / "twice"
