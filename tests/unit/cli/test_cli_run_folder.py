@@ -137,6 +137,22 @@ def test_the_summary_says_which_baseline_is_missing_and_why(run: RunDir):
     assert text.count("no baseline") == 1
 
 
+def test_the_summary_shows_the_baseline_as_the_race_saw_it(run: RunDir):
+    first, *_ = summarize(run, folded(run))
+    assert first.best is not None
+    best: EvalJson = {
+        **first.best,
+        "baseline": "compile",
+        "baseline_us": 4321.5,
+        "compile_us": 1234.5,
+        "eager_us": 6789.5,
+    }
+    text = summary_text(run, [replace(first, best=best)])
+    assert "4,321.5 us" in text
+    assert "6,789.5 us" in text
+    assert "1,234.5 us" not in text
+
+
 def test_the_json_has_the_rows_of_the_results(run: RunDir):
     state = folded(run)
     record = json.loads(json.dumps(summary_json(run, state, summarize(run, state))))
