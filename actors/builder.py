@@ -36,7 +36,7 @@ from kopt.static_check import static_check
 from kopt.verdict import CompileFailed, TimedOut, Verdict
 
 _LOG = logging.getLogger(__name__)
-BUILT_BY_IMPORT: frozenset[Language] = frozenset({"cpp", "cuda", "cute", "triton"})
+BUILT_AHEAD: frozenset[Language] = frozenset({"cpp", "cuda", "cute", "triton"})
 """Languages that the build lane is for; others have nothing to build. Triton's candidates compile
 when they are called, which is done on stand-ins; the others compile while they are imported."""
 KERNELS_AT_ONCE = 4
@@ -147,7 +147,7 @@ class Builder:
             WorkerLost: the zygote is gone.
         """
         began_s = time.monotonic()
-        if candidate.language not in BUILT_BY_IMPORT or (
+        if candidate.language not in BUILT_AHEAD or (
             candidate.language == "triton" and self._gpu is None
         ):
             return nothing_to_build(candidate, cache_dir=self._cache_dir)

@@ -16,7 +16,7 @@ from typing import Any
 import ray
 
 from kopt.actors.builder import (
-    BUILT_BY_IMPORT,
+    BUILT_AHEAD,
     Builder,
     BuildResult,
     nothing_to_build,
@@ -146,7 +146,7 @@ class RayEvaluator:
 
     async def _built(self, problem: Problem, candidate: Candidate) -> tuple[BuildResult, float]:
         """Return what came of building it, and the seconds that it waited for that."""
-        if candidate.language not in BUILT_BY_IMPORT:
+        if candidate.language not in BUILT_AHEAD:
             return nothing_to_build(candidate, cache_dir=self._cache_dir), 0.0
         asked_s = time.monotonic()
         async with AsyncExitStack() as stack:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kopt.actors.build.cache import BuildCache
 from kopt.actors.build.compilers import build_key
-from kopt.actors.builder import BUILT_BY_IMPORT
+from kopt.actors.builder import BUILT_AHEAD
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName, describe
 from kopt.actors.evidence.binaries import Binaries, read_binaries
@@ -164,7 +164,7 @@ class DeviceProfiler:
     def _begun(self, subject: Subject, folders: ExitStack) -> _Progress:
         """Find what the candidate built, or lend it a folder to build in."""
         candidate = subject.candidate
-        if candidate.language in BUILT_BY_IMPORT:
+        if candidate.language in BUILT_AHEAD:
             key = build_key(candidate.source, language=candidate.language)
             with self._builds.entry(key) as entry:
                 if entry.is_whole:

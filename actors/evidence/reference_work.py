@@ -94,10 +94,10 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self,
         func: Any,  # noqa: ANN401 - torch's protocol
-        types: Any,  # noqa: ANN401
+        types: Any,  # noqa: ANN401 - torch's protocol
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
-    ) -> Any:  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401 - whatever the operation returns
         """Run one operation, and count it."""
         del types
         given = kwargs or {}
@@ -110,7 +110,12 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._count_flops(func, name, args, given, out, inputs, outputs)
         return out
 
-    def _is_view(self, func: Any, inputs: list[Any], outputs: list[Any]) -> bool:  # noqa: ANN401
+    def _is_view(
+        self,
+        func: Any,  # noqa: ANN401 - torch's OpOverload, which has no public type
+        inputs: list[Any],
+        outputs: list[Any],
+    ) -> bool:
         if func.is_view or not outputs:
             return True
         if func._schema.is_mutable:
@@ -136,7 +141,7 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _count_flops(
         self,
-        func: Any,  # noqa: ANN401
+        func: Any,  # noqa: ANN401 - torch's OpOverload, which has no public type
         name: str,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],

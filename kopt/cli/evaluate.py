@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from kopt.candidate import LANGUAGES, Candidate
@@ -13,14 +12,12 @@ from kopt.cli.arguments import command_parser, parse
 from kopt.cli.compose import compose_config
 from kopt.cli.exit_codes import DONE, NOT_CORRECT
 from kopt.cli.output import reserved_stdout, write_json
+from kopt.cli.subject import read_subject
 from kopt.config import RunConfig
-from kopt.data.problems import check_contracts, resolve
-from kopt.data.problems.file_source import read_source
 from kopt.environment import cache_dir
 from kopt.errors import ConfigError, ProblemError
 from kopt.evaluation import Check, Evaluation, to_json
 from kopt.problem import Problem
-from kopt.prompts.language import language_of
 from kopt.verdict import Correct
 
 EPILOG = """\
@@ -47,21 +44,20 @@ def main(arguments: Sequence[str]) -> int:
     if options is None:
         return DONE
     config = compose_config(options.overrides)
-    problems = resolve([options.problem], config.problems)
-    if len(problems) > 1:
-        raise ConfigError(f"{options.problem!r} names {len(problems)} problems; eval takes one")
-    check_contracts(problems)
-    source = read_source(Path(options.candidate))
-    candidate = Candidate(
-        source=source, language=options.language or language_of(source), programmer="file"
+    problem, candidate = read_subject(
+        options.problem,
+        options.candidate,
+        config=config,
+        language=options.language,
+        verb="eval",
     )
     try:
         if not options.json:
-            evaluation = judge(problems[0], candidate, config=config)
+            evaluation = judge(problem, candidate, config=config)
             sys.stdout.write(evaluation_text(evaluation))
         else:
             with reserved_stdout() as out:
-                evaluation = judge(problems[0], candidate, config=config)
+                evaluation = judge(problem, candidate, config=config)
                 write_json(out, to_json(evaluation))
     except ProblemError as error:
         raise ConfigError(str(error)) from error

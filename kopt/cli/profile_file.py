@@ -16,15 +16,13 @@ from kopt.cli.evaluate import first_device
 from kopt.cli.exit_codes import DONE, NOT_CORRECT
 from kopt.cli.findings import findings_json, findings_table
 from kopt.cli.output import reserved_stdout, write_json
+from kopt.cli.subject import read_subject
 from kopt.config import RunConfig
 from kopt.data.evidence_json import evidence_to_json
-from kopt.data.problems import check_contracts, resolve
-from kopt.data.problems.file_source import read_source
 from kopt.environment import cache_dir
 from kopt.errors import ConfigError, ProfileFailed
 from kopt.evidence import Evidence, EvidenceLevel
 from kopt.problem import Problem
-from kopt.prompts.language import language_of
 from kopt.tools.collect.host_code import fma_share, vector_bits
 from kopt.tools.feedback import FEEDBACK_MODES, Feedback, feedback
 
@@ -52,16 +50,15 @@ def main(arguments: Sequence[str]) -> int:
     if options is None:
         return DONE
     config = compose_config(options.overrides)
-    problems = resolve([options.problem], config.problems)
-    if len(problems) > 1:
-        raise ConfigError(f"{options.problem!r} names {len(problems)} problems; profile takes one")
-    check_contracts(problems)
-    source = read_source(Path(options.candidate))
-    candidate = Candidate(
-        source=source, language=options.language or language_of(source), programmer="file"
+    problem, candidate = read_subject(
+        options.problem,
+        options.candidate,
+        config=config,
+        language=options.language,
+        verb="profile",
     )
     with reserved_stdout() as out:
-        profile = _profiled(problems[0], candidate, config=config, options=options)
+        profile = _profiled(problem, candidate, config=config, options=options)
         if isinstance(profile, str):
             sys.stderr.write(f"kopt: the candidate does not build: {profile}\n")
             return NOT_CORRECT

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kopt.actors.builder import BUILT_BY_IMPORT, Builder, nothing_to_build, unbuilt
+from kopt.actors.builder import BUILT_AHEAD, Builder, nothing_to_build, unbuilt
 from kopt.actors.config import EvaluateConfig, TimeoutConfig, TimingConfig
 from kopt.actors.device_worker import DeviceWorker
 from kopt.actors.devices.base import DeviceName
@@ -187,7 +187,7 @@ class Judge:
         return self.judge(problem, Candidate(source=case.text(planted), language=case.language))
 
     def judge(self, problem: Problem, candidate: Candidate) -> Evaluation:
-        if candidate.language in BUILT_BY_IMPORT:
+        if candidate.language in BUILT_AHEAD:
             built = self._builder.build(problem, candidate)
         else:
             built = nothing_to_build(candidate, cache_dir=self.cache_dir)

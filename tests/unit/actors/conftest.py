@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kopt.actors.builder import BUILT_BY_IMPORT, Builder, nothing_to_build, unbuilt
+from kopt.actors.builder import BUILT_AHEAD, Builder, nothing_to_build, unbuilt
 from kopt.actors.config import EvaluateConfig, TimeoutConfig, TimingConfig
 from kopt.actors.device_worker import DeviceWorker
 from kopt.candidate import Candidate, Language
@@ -94,7 +94,7 @@ class Judge:
         self._sessions = [*self._sessions, problem or self.problem][-2:]
         candidate = Candidate(source=textwrap.dedent(source), language=language)
         problem = problem or self.problem
-        if language in BUILT_BY_IMPORT:
+        if language in BUILT_AHEAD:
             built = self.builder.build(problem, candidate)
         else:
             built = nothing_to_build(candidate, cache_dir=self.cache_dir)

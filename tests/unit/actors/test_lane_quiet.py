@@ -36,6 +36,8 @@ def test_work_goes_on_beside_work_and_timing_alone_in_the_order_asked() -> None:
 
 
 def test_one_that_gives_up_its_place_leaves_it_to_the_next() -> None:
+    held: list[str] = []
+
     async def scenario() -> None:
         quiet = Quiet("cpu")
         async with AsyncExitStack() as first:
@@ -43,21 +45,28 @@ def test_one_that_gives_up_its_place_leaves_it_to_the_next() -> None:
             async with AsyncExitStack() as stack:
                 waiting = asyncio.create_task(quiet.hold_alone(stack))
                 await asyncio.sleep(0)
+                assert not waiting.done()
                 waiting.cancel()
                 await asyncio.gather(waiting, return_exceptions=True)
             async with AsyncExitStack() as stack:
                 await asyncio.wait_for(quiet.hold(stack), 5.0)
+                held.append("work")
         async with AsyncExitStack() as stack:
             await asyncio.wait_for(quiet.hold_alone(stack), 5.0)
+            held.append("timing")
 
     asyncio.run(scenario())
+    assert held == ["work", "timing"]
 
 
 def test_on_a_gpu_nobody_waits() -> None:
-    async def scenario() -> None:
+    async def scenario() -> int:
         quiet = Quiet("cuda")
+        held = 0
         async with AsyncExitStack() as stack:
-            await quiet.hold_alone(stack)
-            await asyncio.wait_for(quiet.hold_alone(stack), 5.0)
+            for _ in range(2):
+                await asyncio.wait_for(quiet.hold_alone(stack), 5.0)
+                held += 1
+        return held
 
-    asyncio.run(scenario())
+    assert asyncio.run(scenario()) == 2
