@@ -45,7 +45,8 @@ class WarmChildren:
         self._turns = turns
         self._changed = threading.Condition()
         self._ready: deque[tuple[int, Child]] = deque()
-        self._missing = size
+        self._is_out_of_use = False
+        """The last could not be made: none is tried until somebody asks for one, who hears why."""
         self._is_closed = False
         self._thread = threading.Thread(target=self._fill, name="warm-children", daemon=True)
         self._thread.start()
@@ -61,14 +62,12 @@ class WarmChildren:
             return None  # built elsewhere, because the cache cannot be written
         while True:
             with self._changed:
-                if not self._ready:
-                    return None
-                generation, child = self._ready.popleft()
-                self._missing += 1
+                self._discard_dead()
+                child = self._ready.popleft()[1] if self._ready else None
+                self._is_out_of_use = False
                 self._changed.notify_all()
-            if generation != self._zygote.generation:
-                child.end()
-                continue
+            if child is None:
+                return None
             try:
                 child.adopt(dtype=dtype, build_dir=build_dir)
             except ChildFailed as failure:
@@ -80,7 +79,12 @@ class WarmChildren:
     def settle(self) -> None:
         """Wait until as many are ready as are wanted, or no more will be."""
         with self._changed:
-            self._changed.wait_for(lambda: self._missing <= 0 or self._is_closed)
+            self._discard_dead()
+            self._is_out_of_use = False
+            self._changed.notify_all()
+            self._changed.wait_for(
+                lambda: self._is_stocked() or self._is_out_of_use or self._is_closed
+            )
 
     def close(self) -> None:
         """End them all."""
@@ -91,19 +95,31 @@ class WarmChildren:
         while self._ready:
             self._ready.popleft()[1].end()
 
+    def _is_stocked(self) -> bool:
+        return len(self._ready) >= self._size
+
+    def _discard_dead(self) -> None:
+        """Let go of the children that died with an earlier zygote."""
+        alive = self._zygote.generation
+        for made in [each for each in self._ready if each[0] != alive]:
+            self._ready.remove(made)
+            made[1].end()
+
     def _fill(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._missing > 0 or self._is_closed)
+                self._changed.wait_for(
+                    lambda: self._is_closed or not (self._is_stocked() or self._is_out_of_use)
+                )
                 if self._is_closed:
                     return
-            child = self._made()
+            made = self._made()
             with self._changed:
-                if child is None:
-                    self._missing = 0  # until one is taken: whoever needs a child hears why
+                if made is None:
+                    self._is_out_of_use = True
                 else:
-                    self._missing -= 1
-                    self._ready.append(child)
+                    self._ready.append(made)
+                    self._discard_dead()
                 self._changed.notify_all()
 
     def _made(self) -> tuple[int, Child] | None:

@@ -16,6 +16,7 @@ from kopt.actors.supervisor.child import ChildFailed
 from kopt.actors.supervisor.supervisor import Supervisor
 from kopt.actors.supervisor.supply import Supply
 from kopt.candidate import Candidate
+from kopt.errors import WorkerLost
 from kopt.evaluation import Evaluation
 from kopt.problem import Problem
 
@@ -224,3 +225,43 @@ def test_a_child_forked_ahead_is_handed_out_once_and_not_if_it_died(crowd) -> No
 
 def test_builds_that_lie_elsewhere_take_a_child_of_their_own(crowd, tmp_path) -> None:
     assert crowd.supervisor._bench.warm.take(dtype=None, build_dir=tmp_path) is None
+
+
+def test_children_that_died_with_their_zygote_are_made_again(crowd) -> None:
+    warm = crowd.supervisor._bench.warm
+    zygote = crowd.supervisor._bench.zygote
+    build_dir = crowd.cache_dir / "build" / "after"
+    build_dir.mkdir(parents=True)
+    crowd.supervisor.settle()
+    zygote._process.kill()
+    zygote._process.wait()
+    zygote.ensure()
+    crowd.supervisor.settle()
+    child = warm.take(dtype=None, build_dir=build_dir)
+    assert child is not None
+    child.end()
+
+
+def test_after_a_fork_that_failed_the_next_are_tried_again(crowd, monkeypatch) -> None:
+    warm = crowd.supervisor._bench.warm
+    build_dir = crowd.cache_dir / "build" / "again"
+    build_dir.mkdir(parents=True)
+    crowd.supervisor.settle()
+    fails = [True]
+    make = warm._make
+
+    def made():
+        if fails:
+            raise WorkerLost("zygote", "killed")
+        return make()
+
+    monkeypatch.setattr(warm, "_make", made)
+    for _ in range(warm._size):
+        warm.take(dtype=None, build_dir=build_dir).end()
+    crowd.supervisor.settle()
+    assert warm.take(dtype=None, build_dir=build_dir) is None
+    fails.clear()
+    crowd.supervisor.settle()
+    child = warm.take(dtype=None, build_dir=build_dir)
+    assert child is not None
+    child.end()
