@@ -21,14 +21,7 @@ fi
 python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=12 \
   -m "not soak and not alone"
 echo "== tests that time code, one at a time"
-# No attack may be accepted and no honest kernel refused even once; what else a busy host
-# disturbed gets a second try.
-bars="attack or honest"
-python -m pytest -q -m "alone and not soak" -k "$bars"
-if ! python -m pytest -q -m "alone and not soak" -k "not ($bars)"; then
-  echo "== once more, those of them that failed"
-  python -m pytest -q -m "alone and not soak" -k "not ($bars)" --last-failed
-fi
+python -m pytest -q -m "alone and not soak"
 
 echo "== wheel, by way of the sdist, outside the checkout"
 python -m build -q --no-isolation --outdir "$work/dist"

@@ -1,12 +1,28 @@
-"""What every test folder shares: who is skipped, and why."""
+"""What every test folder shares: who is skipped, and why; who gets a second try, and who never."""
 
 from __future__ import annotations
 
 import pytest
 
 
+TIMED_BY_THE_HOST = ("alone", "ray", "slow")
+"""Marks of tests that start processes or time code: a busy host may disturb one."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a GPU where there is none; torch is asked only where such a test is run."""
+    """Skip what cannot run here; give a second try, which is reported, to what a host may disturb.
+
+    A `bar` (no attack accepted, no honest kernel refused) has to hold every time.
+    """
+    _skip_without_gpu(items)
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        if "bar" not in marks and marks.intersection(TIMED_BY_THE_HOST):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def _skip_without_gpu(items: list[pytest.Item]) -> None:
+    """Torch is asked only where a test that needs a GPU was collected."""
     wanting = [item for item in items if item.get_closest_marker("gpu") is not None]
     if not wanting:
         return

@@ -56,6 +56,7 @@ def run_words(problem: Path, out: Path, name: str) -> list[str]:
         "deterministic=true",
         "evaluate.compile=false",
         "evaluate.cache=off",  # what is killed has to have something to do
+        "evaluate.timing.max_pairs=6",
         f"out={out}",
         f"name={name}",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.bar]
 
 
 def test_honest_kernel_is_correct(judge, kernel, record_property) -> None:

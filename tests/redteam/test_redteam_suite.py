@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.bar]
 
 
 def test_redteam_attack_is_refused(judge, attack, planted, record_property) -> None:

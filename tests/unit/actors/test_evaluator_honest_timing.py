@@ -6,7 +6,7 @@ import pytest
 
 from kopt.problem import Problem
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.bar]
 
 HABITS = {
     "an output made once, and a copy of it given": (
