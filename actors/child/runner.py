@@ -7,7 +7,6 @@ the supervisor made. It never reports a pass: in here, candidate code can lie ab
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -21,8 +20,9 @@ from kopt.actors.child.channel import Channel, ChannelClosed
 from kopt.actors.child.compiled import compiled
 from kopt.actors.child.depends import inputs_that_matter
 from kopt.actors.child.digest import memory_order, tensors_in
+from kopt.actors.child.exchange import Exchange
 from kopt.actors.child.latency import latency_us
-from kopt.actors.child.memory import DTYPES, Place, map_tensor, spec_from_json, spec_of
+from kopt.actors.child.memory import DTYPES, spec_of
 from kopt.actors.child.module import (
     StageFailed,
     argument_lists,
@@ -31,8 +31,8 @@ from kopt.actors.child.module import (
     import_source,
     init_arguments,
 )
-from kopt.actors.child.outputs import notes_on, tensors_of
-from kopt.actors.child.plain import NotPlain, Tree, decode, encode
+from kopt.actors.child.outputs import tensors_of
+from kopt.actors.child.plain import NotPlain, Tree, decode
 from kopt.actors.child.precision import in_float64
 from kopt.actors.child.provenance import recorded
 from kopt.actors.child.timed import KeptBlock, time_block
@@ -59,9 +59,8 @@ class Runner:
         self._module: Any = None
         self._model: nn.Module | None = None
         self._run: Callable[..., object] | None = None
-        self._buffers: dict[int, torch.Tensor] = {}
+        self._exchange = Exchange()
         self._sets: dict[int, list[Any]] = {}
-        self._stash: list[torch.Tensor] = []
         self._kept = KeptBlock()
 
     def serve(self) -> None:
@@ -119,31 +118,14 @@ class Runner:
             cudnn_tf32=self._settings["cudnn_tf32"],
         )
 
-    def do_map(
-        self,
-        *,
-        fds: list[int],
-        numbers: list[int],
-        specs: list[Any],
-        places: list[Place],
-        private: list[bool],
-    ) -> dict[str, Any]:
-        """Map tensors of the supervisor under their numbers; private ones are ours to write."""
-        device = self._device
-        for fd, number, spec, place, own in zip(fds, numbers, specs, places, private, strict=True):
-            form = spec_from_json(spec)
-            if place == "cpu":
-                self._buffers[number] = map_tensor(fd, form, writable=not own)
-            else:
-                assert device is not None, "a device is opened before its memory is mapped"
-                self._buffers[number] = device.map(fd, form)
-            os.close(fd)
+    def do_map(self, **tensors: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of the command
+        """Map tensors of the supervisor (exchange.py)."""
+        self._exchange.map(self._device, **tensors)
         return {}
 
     def do_unmap(self, *, numbers: list[int]) -> dict[str, Any]:
         """Let buffers go."""
-        for number in numbers:
-            self._buffers.pop(number, None)
+        self._exchange.unmap(numbers)
         return {}
 
     def do_import(self, *, source: str, name: str) -> dict[str, Any]:
@@ -155,11 +137,12 @@ class Runner:
         """Make the reference's Model; return its constructor's arguments."""
         arguments = init_arguments(self._module)
         self._place_model(construct(self._module, REFERENCE_CLASS, arguments, **self._how(seed)))
-        return {"arguments": self._stash_tree(arguments), **self._stashed()}
+        self._exchange.clear()
+        return {"arguments": self._exchange.keep_tree(arguments), **self._exchange.kept()}
 
     def do_construct_candidate(self, *, arguments: Tree, seed: int) -> dict[str, Any]:
         """Make the candidate's ModelNew with the reference's arguments."""
-        values = decode(arguments, lambda number: self._buffers[number].clone())
+        values = decode(arguments, lambda number: self._exchange.buffer(number).clone())
         assert isinstance(values, list), "the supervisor sends a list"
         self._place_model(construct(self._module, CANDIDATE_CLASS, values, **self._how(seed)))
         return {}
@@ -194,13 +177,13 @@ class Runner:
         assert self._model is not None
         state = self._model.state_dict()
         for name, number in into.items():
-            self._buffers[number].copy_(state[name])
+            self._exchange.buffer(number).copy_(state[name])
         return {}
 
     def do_load_state(self, *, sources: dict[str, int]) -> dict[str, Any]:
         """Load the module's state from buffers, by name; names not given keep their values."""
         assert self._model is not None
-        state = {name: self._buffers[number] for name, number in sources.items()}
+        state = {name: self._exchange.buffer(number) for name, number in sources.items()}
         outcome = self._model.load_state_dict(state, strict=False)
         if outcome.unexpected_keys:
             raise KeyError(f"load_state_dict did not take {outcome.unexpected_keys[:3]}")
@@ -214,15 +197,15 @@ class Runner:
         Answers with one list of arguments more for each of get_input_cases(), where there is one.
         """
         torch.manual_seed(seed)
-        self._stash = []
+        self._exchange.clear()
         trees = [
-            self._stashed_arguments(values, name) for name, values in argument_lists(self._module)
+            self._kept_arguments(values, name) for name, values in argument_lists(self._module)
         ]
-        return {"trees": trees, **self._stashed()}
+        return {"trees": trees, **self._exchange.kept()}
 
-    def _stashed_arguments(self, values: list[Any], name: str) -> Tree:
+    def _kept_arguments(self, values: list[Any], name: str) -> Tree:
         try:
-            return self._stash_tree([self._cast(value) for value in values], joins=True)
+            return self._exchange.keep_tree([self._cast(value) for value in values])
         except NotPlain as error:
             raise StageFailed("contract", f"{name} holds {error}, not a tensor") from error
 
@@ -236,7 +219,7 @@ class Runner:
         """Make an input set of buffers, which belong to it from now on; a GPU gets copies."""
         device = self._device
         assert device is not None
-        values = decode(tree, lambda each: device.place(self._buffers.pop(each)))
+        values = decode(tree, lambda each: device.place(self._exchange.take(each)))
         assert isinstance(values, list), "the supervisor sends a list"
         self._sets[number] = values
         return {}
@@ -249,10 +232,7 @@ class Runner:
 
     def do_read_back(self, *, number: int, tree: Tree) -> dict[str, Any]:
         """Copy an input set's tensors, as they are now, into other buffers."""
-        leaves: list[int] = []
-        decode(tree, leaves.append)
-        for each, tensor in zip(leaves, tensors_of(self._sets[number]), strict=True):
-            self._buffers[each].copy_(tensor)
+        self._exchange.read_back(self._sets[number], tree=tree)
         return {}
 
     # -- running ------------------------------------------------------------------------------
@@ -319,8 +299,9 @@ class Runner:
         from kopt.actors.evidence.in_child import observe  # profiling alone needs it
 
         assert self._device is not None
-        self._stash = [observe(self._device, order)]
-        return self._stashed()
+        self._exchange.clear()
+        self._exchange.keep(observe(self._device, order))
+        return self._exchange.kept()
 
     def do_activity(self, *, number: int, seed: int) -> dict[str, Any]:
         """Say what one call of the module runs on the device (provenance.py)."""
@@ -358,43 +339,11 @@ class Runner:
 
     def do_fetch(self, *, into: list[int]) -> dict[str, Any]:
         """Copy what was kept into buffers, in order, and let it go."""
-        for number, tensor in zip(into, self._stash, strict=True):
-            self._buffers[number].copy_(tensor)
-        self._stash = []
+        self._exchange.fetch(into)
         return {}
 
     def _hand_out(
         self, outputs: list[object], sets: list[int], into: list[list[int]]
     ) -> dict[str, Any]:
-        self._stash = []
-        trees, notes = [], []
-        for position, (out, number) in enumerate(zip(outputs, sets, strict=True)):
-            first = len(self._stash)
-            try:
-                trees.append(self._stash_tree(out, is_output=True))
-            except NotPlain as error:
-                raise StageFailed("output", f"forward returned {error}") from error
-            tensors = self._stash[first:]
-            notes.append(notes_on(tensors, self._sets[number]))
-            if into:
-                buffers = [self._buffers[each] for each in into[position]]
-                for buffer, tensor in zip(buffers, tensors, strict=False):
-                    if tuple(buffer.shape) == tuple(tensor.shape):
-                        buffer.copy_(tensor)
-        answer = {"trees": trees, "notes": notes, **self._stashed()}
-        if into:
-            self._stash = []
-        return answer
-
-    def _stash_tree(self, value: object, *, is_output: bool = False, joins: bool = False) -> Tree:
-        if not (is_output or joins):  # what belongs together is kept together
-            self._stash = []
-
-        def put(tensor: torch.Tensor) -> int:
-            self._stash.append(tensor)
-            return len(self._stash) - 1
-
-        return encode(value, put, by_key=is_output)
-
-    def _stashed(self) -> dict[str, Any]:
-        return {"specs": [spec_of(tensor).to_json() for tensor in self._stash]}
+        arguments = [self._sets[number] for number in sets]
+        return self._exchange.hand_out(outputs, arguments=arguments, into=into)
