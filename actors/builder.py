@@ -9,7 +9,6 @@ a failed build says is what torch's own build says.
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import tempfile
 import time
@@ -24,10 +23,8 @@ from kopt.actors.build.triton_order import order_to_compile, triton_build_key
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.supervisor.child import ChildFailed
-from kopt.actors.supervisor.environment import child_environment
 from kopt.actors.supervisor.loading import load_verdict
-from kopt.actors.supervisor.settings import Bench, memory_limit
-from kopt.actors.supervisor.zygote import Zygote
+from kopt.actors.supervisor.settings import open_bench
 from kopt.candidate import Candidate, Language
 from kopt.evaluation import Check, Evaluation
 from kopt.ports import Target
@@ -127,17 +124,12 @@ class Builder:
         self._cache = BuildCache(cache / "build")
         self._has_toolchain = False
         self._elsewhere: list[Path] = []
-        num_threads = len(os.sched_getaffinity(0))
-        self._bench = Bench(
-            zygote=Zygote(
-                child_environment(scratch=Path("/tmp"), num_threads=num_threads, cache_dir=cache),
-                compiles=self._gpu is not None,  # fake tensors need much of the compiler
-            ),
+        self._bench = open_bench(
+            config,
             device="cpu",
-            config=config,
             cache_dir=cache,
-            num_threads=num_threads,
-            memory_bytes=memory_limit(config, device=device),
+            memory_as=device,
+            compiles=self._gpu is not None,  # fake tensors need much of the compiler
         )
 
     def build(self, problem: Problem, candidate: Candidate) -> BuildResult:

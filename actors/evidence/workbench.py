@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,8 +16,7 @@ from kopt.actors.evidence.order import Look, Order, order_for
 from kopt.actors.supervisor.child import ChildFailed, specs_of
 from kopt.actors.supervisor.environment import child_environment
 from kopt.actors.supervisor.scratch import ScratchRoot
-from kopt.actors.supervisor.settings import Bench, memory_limit
-from kopt.actors.supervisor.zygote import Zygote
+from kopt.actors.supervisor.settings import open_bench
 from kopt.ladder import LADDERS
 from kopt.problem import Problem
 
@@ -40,19 +38,9 @@ class Workbench:
         self.config = config
         self.device = device
         self.cache_dir = cache_dir
-        self.num_threads = len(os.sched_getaffinity(0))
         self._scratch = ScratchRoot()
-        environment = child_environment(
-            scratch=Path("/tmp"), num_threads=self.num_threads, cache_dir=cache_dir
-        )
-        self._bench = Bench(
-            zygote=Zygote(environment),
-            device=device,
-            config=config,
-            cache_dir=cache_dir,
-            num_threads=self.num_threads,
-            memory_bytes=memory_limit(config, device=device),
-        )
+        self._bench = open_bench(config, device=device, cache_dir=cache_dir)
+        self.num_threads = self._bench.num_threads
 
     def order(self, problem: Problem, candidate: str | None, *, look: Look = "trace") -> Order:
         """Return the order for a candidate's source, or for the reference (None)."""

@@ -6,7 +6,6 @@ from a fixed seed unless a secret is set, so that the same table comes out again
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,12 +20,10 @@ from kopt.actors.lint.repeats import Repeat, repeat_remarks
 from kopt.actors.lint.subject import Subject
 from kopt.actors.lint.trivial import Material, trivial_remarks
 from kopt.actors.supervisor.draws import draw_sets
-from kopt.actors.supervisor.environment import child_environment
 from kopt.actors.supervisor.exchange_probe import usable_place
 from kopt.actors.supervisor.inputs import JudgedSet
 from kopt.actors.supervisor.reference import State
-from kopt.actors.supervisor.settings import Bench, memory_limit
-from kopt.actors.supervisor.zygote import Zygote
+from kopt.actors.supervisor.settings import open_bench
 from kopt.actors.verify.families import finite
 from kopt.data.lint import LintRemark, LintRow, ordered
 from kopt.errors import ProblemError, WorkerLost
@@ -51,20 +48,8 @@ class Linter:
         """
         secret = DEFAULT_SECRET if config.secret is None else config.secret
         config = config.model_copy(update={"secret": secret, "trials": 1})
-        num_threads = len(os.sched_getaffinity(0))
         self._secret = secret
-        bench = Bench(
-            zygote=Zygote(
-                child_environment(
-                    scratch=Path("/tmp"), num_threads=num_threads, cache_dir=cache_dir
-                )
-            ),
-            device=device,
-            config=config,
-            cache_dir=cache_dir,
-            num_threads=num_threads,
-            memory_bytes=memory_limit(config, device=device),
-        )
+        bench = open_bench(config, device=device, cache_dir=cache_dir)
         place = usable_place(device, open_child=bench.child_ahead)
         self._bench = replace(bench, exchange=place)
 

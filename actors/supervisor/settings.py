@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.evidence.device_lock import device_lock
 from kopt.actors.supervisor.child import Child
+from kopt.actors.supervisor.environment import child_environment
 from kopt.actors.supervisor.turns import Hold, Stopped, Turns
 from kopt.actors.supervisor.warm import WarmChildren
 from kopt.actors.supervisor.zygote import Zygote
@@ -120,6 +122,41 @@ class Bench:
             "module_mode": self.config.module_mode,
             "dtype": dtype,
         }
+
+
+def open_bench(
+    config: EvaluateConfig,
+    *,
+    device: DeviceName,
+    cache_dir: Path,
+    memory_as: DeviceName | None = None,
+    compiles: bool = False,
+    device_name: str = "",
+) -> Bench:
+    """Start a zygote, for children on this process's cores; no device is touched.
+
+    Args:
+        config: how candidates are judged.
+        device: of the children.
+        cache_dir: kopt's cache on this node.
+        memory_as: device whose share of the host's memory a child may use; None: its own.
+        compiles: whether children compile the reference.
+        device_name: the GPU's name, or the CPU's model.
+    """
+    num_threads = len(os.sched_getaffinity(0))
+    # A child gets a scratch folder of its own with each fork; the zygote writes nothing.
+    environment = child_environment(
+        scratch=Path("/tmp"), num_threads=num_threads, cache_dir=cache_dir
+    )
+    return Bench(
+        zygote=Zygote(environment, compiles=compiles),
+        device=device,
+        config=config,
+        cache_dir=cache_dir,
+        num_threads=num_threads,
+        memory_bytes=memory_limit(config, device=memory_as or device),
+        device_name=device_name,
+    )
 
 
 def _opened(child: Child) -> Child:

@@ -8,7 +8,6 @@ that a verdict never depends on who else was there.
 from __future__ import annotations
 
 import logging
-import os
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -25,7 +24,6 @@ from kopt.actors.child.sandbox.privileges import conceal
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName, describe
 from kopt.actors.supervisor.child import Child
-from kopt.actors.supervisor.environment import child_environment
 from kopt.actors.supervisor.exchange_probe import usable_place
 from kopt.actors.supervisor.judging import Disturbed, Try
 from kopt.actors.supervisor.laps import Laps
@@ -33,12 +31,11 @@ from kopt.actors.supervisor.loading import static_gate
 from kopt.actors.supervisor.provenance import unrecorded
 from kopt.actors.supervisor.session import Session, open_session
 from kopt.actors.supervisor.sessions import Sessions
-from kopt.actors.supervisor.settings import Bench, memory_limit
+from kopt.actors.supervisor.settings import open_bench
 from kopt.actors.supervisor.supply import Supply
 from kopt.actors.supervisor.trail import Judged, Trail
 from kopt.actors.supervisor.turns import Turns
 from kopt.actors.supervisor.warm import WarmChildren
-from kopt.actors.supervisor.zygote import Zygote
 from kopt.candidate import Candidate
 from kopt.errors import ProblemError
 from kopt.evaluation import Check, Evaluation
@@ -80,30 +77,22 @@ class Supervisor:
         conceal()
         self.target = target or describe(device)
         self._supply = supply or Supply()
-        num_threads = len(os.sched_getaffinity(0))
-        torch.set_num_threads(num_threads)  # of comparisons; Ray gives its actors one
-        zygote = Zygote(
-            child_environment(scratch=Path("/tmp"), num_threads=num_threads, cache_dir=cache_dir),
+        self._bench = open_bench(
+            config,
+            device=device,
+            cache_dir=cache_dir,
             # Loading the compiler asks for CUDA devices, after which no child could use them.
             compiles=device == "cpu" and (config.compile or config.max_autotune),
-        )
-        self._bench = Bench(
-            zygote=zygote,
-            device=device,
-            config=config,
-            cache_dir=cache_dir,
-            num_threads=num_threads,
-            memory_bytes=memory_limit(config, device=device),
-            turns=Turns(),
             device_name=self.target.name,
         )
+        torch.set_num_threads(self._bench.num_threads)  # of comparisons; Ray gives its actors one
         place = usable_place(device, open_child=self._bench.child_ahead)
         self._bench = replace(self._bench, exchange=place)
         if self._supply.warm_children:
             warm = WarmChildren(
                 self._bench.child_ahead,
                 size=self._supply.warm_children,
-                zygote=zygote,
+                zygote=self._bench.zygote,
                 builds=cache_dir / "build",
                 turns=self._bench.turns,
             )
