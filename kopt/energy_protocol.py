@@ -8,8 +8,9 @@ by more than 1 % is no pair. Source: KernelPro App. I.1; profiling notes §E.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from statistics import median
 
@@ -52,6 +53,30 @@ class EnergyFigures:
     rejected: int
     """Pairs whose clocks had drifted apart."""
     idle_w: float
+
+    def words(self) -> str:
+        """Return what a person is told."""
+        return (
+            f"{self.candidate_mj:.4g} mJ a call without the idle draw of {self.idle_w:.3g} W, the "
+            f"reference {self.baseline_mj:.4g} mJ: {self.reduction:.3g}x less ({self.num_pairs} "
+            f"pairs of windows, {self.rejected} rejected for their clocks; clocks not locked)"
+        )
+
+
+def figures_from_report(report: Mapping[str, object]) -> EnergyFigures:
+    """Return the figures in the report of a process that may lie.
+
+    Raises:
+        ProfileFailed: they are none.
+    """
+    names = [each.name for each in fields(EnergyFigures)]
+    values = [report.get(name) for name in names]
+    sane = all(
+        isinstance(value, int | float) and math.isfinite(value) and value >= 0 for value in values
+    )
+    if not sane or not report["reduction"]:
+        raise ProfileFailed("energy: the profiled process reported no figures of energy")
+    return EnergyFigures(**dict(zip(names, values, strict=True)))  # type: ignore[arg-type]
 
 
 def energy_figures(windows: Sequence[Window], *, idle_w: float) -> EnergyFigures:

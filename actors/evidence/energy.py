@@ -19,6 +19,9 @@ WARM_S = 1.0
 """Of both arms together, before the first window: clocks rise, the device warms."""
 CLOCK_EVERY_S = 0.2
 
+MEASURE_S = WARM_S + IDLE_S + 2 * PAIRS * WINDOW_S * 1.5
+"""Of a whole measurement, calls longer than expected included."""
+
 
 class Counter(Protocol):
     """What is read of a device (`nvml.Meter`)."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ import torch
 from torch.profiler import ProfilerActivity, profile, record_function
 
 from kopt.actors.devices.base import Device
+from kopt.actors.evidence.energy import measure_energy
 from kopt.actors.evidence.forward import Forward, load_forward
 from kopt.actors.evidence.host_roof import host_roof
+from kopt.actors.evidence.nvml import Meter
 from kopt.actors.evidence.order import Order, order_from_json
 from kopt.actors.evidence.reference_work import reference_work
 from kopt.tools.collect.trace_events import CALL_MARK
@@ -45,6 +48,8 @@ def observe(device: Device, order: dict[str, Any]) -> torch.Tensor:
         report = reference_work(told, folder=Path.cwd())
     elif told.look == "roof":
         report = host_roof()
+    elif told.look == "energy":
+        report = _energy(device, told)
     else:
         report = _traced(device, told)
     data = bytearray(json.dumps(report).encode())
@@ -60,6 +65,16 @@ def warm(forward: Forward, device: Device) -> float:
         device.check()
         seconds = time.perf_counter() - began_s
     return seconds
+
+
+def _energy(device: Device, order: Order) -> dict[str, Any]:
+    forward = load_forward(order, device=device, folder=Path.cwd())
+    assert forward.reference is not None, "energy is that of a candidate beside its reference"
+    with Meter() as meter:
+        figures = measure_energy(
+            forward.run, baseline=forward.reference, wait=device.check, counter=meter
+        )
+    return asdict(figures)
 
 
 def _traced(device: Device, order: Order) -> dict[str, Any]:

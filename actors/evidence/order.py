@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 from kopt.problem import Dtype, Problem
 
-Look = Literal["trace", "work", "roof"]
-"""A timeline of the call; the work of the reference; what the host reaches."""
+Look = Literal["trace", "work", "roof", "energy"]
+"""A timeline of the call; the work of the reference; what the host reaches; the energy of the call
+and of the reference's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,12 +20,14 @@ from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName, describe
 from kopt.actors.evidence.binaries import Binaries, read_binaries
 from kopt.actors.evidence.capabilities import Capabilities
+from kopt.actors.evidence.energy import MEASURE_S
 from kopt.actors.evidence.ncu import Counted, NcuMeans, count
 from kopt.actors.evidence.probe import probe
 from kopt.actors.evidence.references import References
 from kopt.actors.evidence.workbench import Workbench
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.candidate import Candidate
+from kopt.energy_protocol import EnergyFigures, figures_from_report
 from kopt.errors import ProfileFailed
 from kopt.evaluation import Evaluation
 from kopt.evidence import Evidence, EvidenceLevel, Roofline
@@ -70,6 +72,8 @@ class Profile:
     """What was left out, and why."""
     disagreement: str = ""
     """How its output differs from the reference's, by its own word."""
+    energy: EnergyFigures | None = None
+    """Measured beside the reference's, where that was asked for."""
 
 
 @dataclass(slots=True)
@@ -83,6 +87,7 @@ class _Progress:
     binaries: Binaries = field(default_factory=Binaries)
     counted: Counted = field(default_factory=Counted)
     roofline: Roofline | None = None
+    energy: EnergyFigures | None = None
     remarks: list[str] = field(default_factory=list)
     disagreement: str = ""
     failed: str = ""
@@ -119,6 +124,7 @@ class DeviceProfiler:
         level: EvidenceLevel = "ncu",
         with_rules: bool = False,
         with_reference: bool = False,
+        with_energy: bool = False,
     ) -> list[Profile]:
         """Profile candidates, those of one problem best together: they share a run of ncu.
 
@@ -127,6 +133,7 @@ class DeviceProfiler:
             level: no deeper than this.
             with_rules: NVIDIA's rules too.
             with_reference: measure the problem's reference too, once: its measured class.
+            with_energy: measure the energy of a call too, half a minute of a GPU each.
 
         Raises:
             WorkerLost: the zygote is gone.
@@ -149,6 +156,8 @@ class DeviceProfiler:
             if "ncu" in allowed and means is not None:
                 self._count(under_way, means, with_rules=with_rules)
             for each in under_way:
+                if with_energy and not each.failed:
+                    self._measure_energy(each, has)
                 each.roofline = self._references.roofline(
                     each.subject.problem,
                     capabilities=has,
@@ -222,6 +231,22 @@ class DeviceProfiler:
                 if counted.failed:
                     each.remarks.append(counted.failed)
 
+    def _measure_energy(self, each: _Progress, has: Capabilities) -> None:
+        if not has.energy.ok:
+            each.remarks.append(f"energy: {has.energy.found}; {has.energy.fix}")
+            return
+        problem = each.subject.problem
+        order = self._bench.order(problem, each.subject.candidate.source, look="energy")
+        try:
+            report = self._bench.observe(
+                problem, order, timeout_s=TRACE_S + MEASURE_S, build_dir=each.build_dir
+            )
+            each.energy = figures_from_report(report)
+        except ChildFailed as error:
+            each.remarks.append(f"energy: {_last_line(error.log)}")
+        except ProfileFailed as error:
+            each.remarks.append(str(error))
+
     def _finished(self, each: _Progress) -> Profile:
         found = each.counted.report is not None or each.trace is not None
         has_code = each.binaries.sass is not None or each.binaries.host_code is not None
@@ -242,6 +267,7 @@ class DeviceProfiler:
                 host_code=each.binaries.host_code,
                 roofline=each.roofline,
                 time_us=verdict.timing.time_us if isinstance(verdict, Correct) else None,
+                millijoules=None if each.energy is None else each.energy.candidate_mj,
                 own=each.binaries.own,
             )
         )
@@ -251,6 +277,7 @@ class DeviceProfiler:
             evidence=assembled.evidence,
             remarks=tuple(dict.fromkeys((*failed, *said))),
             disagreement=each.disagreement,
+            energy=each.energy,
         )
 
 

@@ -156,5 +156,4 @@ def host_roofs(target: Target, capabilities: Capabilities) -> Gpu | None:
         tb_per_s=roof["tb_per_s"],
         num_sms=int(roof.get("num_threads", 1)),
         l2_mib=0,
-        smem_kib=0,
     )

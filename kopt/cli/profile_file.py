@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -100,6 +101,11 @@ def _parser() -> Parser:
         action="store_true",
         help="measure the reference by ncu too: its class as measured beside the theoretical one",
     )
+    parser.add_argument(
+        "--energy",
+        action="store_true",
+        help="measure the energy of a call too, beside the reference's (GPU, half a minute)",
+    )
     parser.add_argument("--out", metavar="FILE", help="write the evidence there too, as JSON")
     return parser
 
@@ -112,6 +118,7 @@ def profile_json(profile: Profile, evidence: Evidence, told: Feedback) -> dict[s
         "verified": False,
         "disagreement": profile.disagreement,
         "remarks": list(profile.remarks),
+        "measured_energy": None if profile.energy is None else asdict(profile.energy),
         "findings": said["findings"],
         "told": said,
     }
@@ -123,6 +130,8 @@ def profile_text(profile: Profile, evidence: Evidence, told: Feedback) -> str:
     if profile.disagreement:
         lines.append(f"its output is not the reference's: {profile.disagreement}")
     lines += host_lines(evidence)
+    if profile.energy is not None:
+        lines.append(f"energy: {profile.energy.words()}")
     lines += [f"left out: {remark}" for remark in profile.remarks]
     return "\n".join(lines) + "\n"
 
@@ -167,6 +176,7 @@ def _profiled(
                 level=options.level,
                 with_rules=options.feedback == "rules",
                 with_reference=options.reference,
+                with_energy=options.energy,
             )
     finally:
         profiler.close()

@@ -195,3 +195,12 @@ def test_energy_of_equal_arms_is_equal() -> None:
         )
     assert found.reduction == pytest.approx(1.0, abs=0.1)
     assert found.candidate_mj > 0
+
+
+def test_the_energy_of_a_candidate_is_measured_in_its_sandbox(profiler) -> None:
+    pytest.importorskip("pynvml")
+    (found,) = profiler.profile([subject(TRITON, "triton")], level="timeline", with_energy=True)
+    assert found.energy is not None, found.remarks
+    assert found.evidence is not None
+    assert found.evidence.energy is not None
+    assert found.evidence.energy.millijoules == found.energy.candidate_mj > 0

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
-from kopt.evidence import Evidence, EvidenceLevel, KernelEvidence, Roofline, Rule
+from kopt.evidence import Energy, Evidence, EvidenceLevel, KernelEvidence, Roofline, Rule
 from kopt.tools.collect.host_trace import OWN_CODE
 from kopt.tools.collect.kineto import TraceReport
 from kopt.tools.collect.ncu_raw import NcuLaunch, NcuReport
@@ -43,6 +43,8 @@ class Collected:
     roofline: Roofline | None = None
     time_us: float | None = None
     """Median of one call as the evaluation timed it."""
+    millijoules: float | None = None
+    """Of one call, measured without the idle draw."""
     own: tuple[str, ...] = field(default=())
     """Names of the candidate's entry points; empty: told by the form of the names."""
 
@@ -99,9 +101,9 @@ def assemble(collected: Collected) -> Assembled:
         timeline=None if collected.trace is None else collected.trace.timeline,
         roofline=collected.roofline,
     )
-    if collected.ncu is not None:
-        energy = call_energy(evidence)
-        evidence = replace(evidence, energy=None if energy.proxy_pj is None else energy)
+    if collected.ncu is not None or collected.millijoules is not None:
+        energy = call_energy(evidence, millijoules=collected.millijoules)
+        evidence = replace(evidence, energy=None if energy == Energy() else energy)
     told = [part.remarks for part in (collected.ncu, collected.rules, collected.trace) if part]
     binaries = (collected.sass, collected.host_code)
     read = [line for part in binaries if part is not None for line in part.remarks]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 
-from kopt.energy_protocol import Window, energy_figures
+from kopt.energy_protocol import EnergyFigures, Window, energy_figures, figures_from_report
 from kopt.errors import ProfileFailed
 
 
@@ -46,3 +48,29 @@ def test_a_window_shorter_than_the_counter_s_refresh_is_refused(change) -> None:
 def test_less_than_the_idle_draw_is_no_measurement() -> None:
     with pytest.raises(ProfileFailed, match="0 pairs"):
         energy_figures([window(arm, 100.0) for arm in ABBA], idle_w=100.0)
+
+
+FIGURES = EnergyFigures(
+    candidate_mj=10.0, baseline_mj=15.0, reduction=1.5, num_pairs=6, rejected=0, idle_w=76.7
+)
+
+
+def test_figures_cross_a_process_as_they_are() -> None:
+    assert figures_from_report(asdict(FIGURES)) == FIGURES
+    assert "10 mJ" in FIGURES.words()
+    assert "1.5x less" in FIGURES.words()
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"candidate_mj": float("nan")},
+        {"candidate_mj": -1.0},
+        {"baseline_mj": "little"},
+        {"reduction": 0.0},
+        {"idle_w": None},
+    ],
+)
+def test_a_report_that_cannot_be_is_refused(lie) -> None:
+    with pytest.raises(ProfileFailed, match="no figures"):
+        figures_from_report({**asdict(FIGURES), **lie})

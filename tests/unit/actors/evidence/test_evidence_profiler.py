@@ -109,3 +109,10 @@ def test_a_shallow_level_is_no_deeper(profiler) -> None:
 def test_what_the_machine_has_is_looked_for_once(profiler) -> None:
     assert profiler.capabilities() == profiler.capabilities()
     assert profiler.capabilities().roof["tb_per_s"] > 0
+
+
+def test_energy_is_left_out_where_no_counter_answers_and_that_is_said(profiler) -> None:
+    (found,) = profiled(profiler, RIGHT, with_energy=True)
+    assert found.evidence is not None
+    assert found.energy is None
+    assert any(remark.startswith("energy: of GPUs alone") for remark in found.remarks)
