@@ -21,6 +21,7 @@ from kopt.actors.build.gpu_facts import GpuFacts, gpu_of_node
 from kopt.actors.build.toolchain import provide_toolchain
 from kopt.actors.build.triton_order import order_to_compile, triton_build_key
 from kopt.actors.config import EvaluateConfig
+from kopt.actors.cutlass.gate import cutlass_refusal
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.actors.supervisor.loading import load_verdict
@@ -146,6 +147,9 @@ class Builder:
         if not static_check(candidate.source, language=candidate.language).passed:
             # The supervisor says why; code that fails gate 1 is not run, here neither.
             return BuildResult()
+        refusal = cutlass_refusal(candidate.source, cache_dir=self._cache_dir)
+        if refusal is not None:
+            return BuildResult(verdict=CompileFailed(stage="build", log=refusal))
         if _EXTENSIONS in candidate.source and not self._has_toolchain:
             provide_toolchain(self._cache_dir)
             self._has_toolchain = True

@@ -13,7 +13,7 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +73,11 @@ class Cluster:
 
 @contextmanager
 def open_cluster(
-    config: ClusterConfig, *, device: Literal["auto", "cpu", "cuda"], log_dir: Path | None = None
+    config: ClusterConfig,
+    *,
+    device: Literal["auto", "cpu", "cuda"],
+    log_dir: Path | None = None,
+    reserved_gpus: Callable[[str], int] = lambda device: 0,
 ) -> Iterator[Cluster]:
     """Start a local Ray or join one, and leave nothing behind of what was started.
 
@@ -81,9 +85,11 @@ def open_cluster(
         config: the cluster's section.
         device: `auto` takes GPUs where the cluster has any.
         log_dir: where Ray's own words about workers go; None drops them.
+        reserved_gpus: given the device of candidates, how many GPUs are kept from them.
 
     Raises:
-        ConfigError: the address does not answer, or the device asked for is not there.
+        ConfigError: the address does not answer, or the device asked for is not there, or none
+            is left for candidates.
     """
     scratch = tempfile.TemporaryDirectory(prefix="kr-", dir="/tmp", ignore_cleanup_errors=True)
     with _quiet(log_dir), scratch as folder:
@@ -93,7 +99,7 @@ def open_cluster(
                     _start_local(config, device, folder)
                 else:
                     _join(config.address)
-            yield _describe(config, device)
+            yield _describe(config, device, reserved_gpus)
         finally:
             ray.shutdown()
 
@@ -136,19 +142,28 @@ def _join(address: str) -> None:
         ) from error
 
 
-def _describe(config: ClusterConfig, device: str) -> Cluster:
+def _describe(
+    config: ClusterConfig, device: str, reserved_gpus: Callable[[str], int]
+) -> Cluster:
     resources = ray.cluster_resources()
     gpus = int(resources.get("GPU", 0))
     cores = int(resources.get("CPU", 1))
     if device == "cuda" and gpus == 0:
         raise ConfigError("device=cuda: the cluster has no GPU; use device=cpu, or see kopt doctor")
     kind: Literal["cpu", "cuda"] = "cuda" if gpus and device != "cpu" else "cpu"
+    reserved = reserved_gpus(kind)
+    if reserved and reserved + (config.devices or 1) > gpus:
+        raise ConfigError(
+            f"the cluster has {gpus} GPU(s), expected {reserved} for the programmer and "
+            f"{config.devices or 1} for candidates; give the programmer fewer, lower "
+            "cluster.devices, or take device=cpu"
+        )
     warm = config.warm_children
     return Cluster(
         device=kind,
         in_flight=config.in_flight,
         warm_children=(config.in_flight + 1 if kind == "cuda" else 1) if warm is None else warm,
-        devices=config.devices or (gpus if kind == "cuda" else 1),
+        devices=config.devices or (gpus - reserved if kind == "cuda" else 1),
         build_workers=config.build_workers
         or (max(1, cores // 2) if kind == "cuda" else min(cores, max(2, cores // 2))),
         programmer_workers=config.programmer_workers,

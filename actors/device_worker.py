@@ -72,6 +72,15 @@ class DeviceWorker:
         self._metrics.judged(evaluation, busy_s=self._supervisor.busy_s())
         return replace(evaluation, timeline_s={"built": built.build_s, **evaluation.timeline_s})
 
+    def take_up(self, problem: Problem) -> None:
+        """Make a problem ready for its candidates; nothing is timed, so others may work beside it.
+
+        Raises:
+            ProblemError: the reference breaks its contract or cannot run here.
+            WorkerLost: the zygote is gone.
+        """
+        self._supervisor.take_up(problem)
+
     def settle(self) -> None:
         """Wait for what goes on beside evaluations: children that end, or are forked ahead."""
         self._supervisor.settle()

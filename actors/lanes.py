@@ -11,15 +11,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import ray
 from ray.exceptions import RayActorError, RayTaskError
 
+from kopt.actors.lane_order import FreeWorkers, Waiting
 from kopt.errors import KoptError, WorkerLost
+from kopt.lane import LaneLoad
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,14 +34,6 @@ class _Worker:
     """What it worked on last: its caches are warm for it."""
     calls: int = 0
     """That it runs now."""
-
-
-@dataclass(slots=True)
-class _Waiter:
-    key: str
-    lent: asyncio.Future[_Worker] = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
 
 
 class ActorLane:
@@ -78,7 +71,13 @@ class ActorLane:
             _Worker(number, start(number) if started is None or number < started else None)
             for number in range(size)
         ]
-        self._waiting: deque[_Waiter] = deque()
+        self._free = FreeWorkers(depth=depth)
+        for worker in self._workers:
+            self._note(worker)
+        self._waiting: Waiting[asyncio.Future[_Worker]] = Waiting()
+        self._num_calls = 0
+        self._busy_s = 0.0
+        self._began_s = self._counted_s = time.monotonic()
 
     async def call(self, method: str, *args: object, key: str = "") -> tuple[Any, float]:
         """Run `actor.method(*args)` on an idle actor, one that worked on `key` if there is one.
@@ -100,6 +99,7 @@ class ActorLane:
             if worker.actor is None:
                 _LOG.info("%s-%d is started", self._name, worker.number)
                 worker.actor = self._start(worker.number)
+                self._note(worker)
             actor = worker.actor
             try:
                 reference = getattr(actor, method).remote(*args)
@@ -139,20 +139,17 @@ class ActorLane:
             )
         )
 
-    @property
-    def num_calls(self) -> int:
-        """Calls that run now."""
-        return sum(worker.calls for worker in self._workers)
-
-    @property
-    def num_waiting(self) -> int:
-        """Calls that wait for an actor."""
-        return sum(not waiter.lent.done() for waiter in self._waiting)
-
-    @property
-    def num_places(self) -> int:
-        """Calls that can run at a time."""
-        return self._depth * len(self._workers)
+    def load(self) -> LaneLoad:
+        """Return how full the lane is now."""
+        self._count(0)
+        return LaneLoad(
+            name=self._name,
+            num_calls=self._num_calls,
+            num_places=self._depth * len(self._workers),
+            num_waiting=len(self._waiting),
+            busy_s=self._busy_s,
+            began_s=self._counted_s - self._began_s,
+        )
 
     def close(self) -> None:
         """Kill the idle actors; busy ones go with the cluster."""
@@ -161,55 +158,66 @@ class ActorLane:
                 self._retire(worker, worker.actor)
 
     async def _lend(self, key: str) -> _Worker:
-        worker = self._choose(key)
-        if worker is not None:
-            worker.last_key = key
-            worker.calls += 1
+        number = self._free.choose(key)
+        if number is not None:
+            worker = self._workers[number]
+            self._take(worker, key)
             return worker
-        waiter = _Waiter(key)
-        self._waiting.append(waiter)
+        lent: asyncio.Future[_Worker] = asyncio.get_running_loop().create_future()
+        ticket = self._waiting.add(key, lent)
         try:
-            return await waiter.lent
+            return await lent
         except asyncio.CancelledError:
-            if waiter in self._waiting:
-                self._waiting.remove(waiter)
-            elif not waiter.lent.cancelled():
-                self._give_back(waiter.lent.result())
+            if not self._waiting.leave(ticket) and not lent.cancelled():
+                self._give_back(lent.result())
             raise
-
-    def _choose(self, key: str) -> _Worker | None:
-        """Prefer the one with the least to do, then warm caches, then one that has none to lose."""
-        free = [worker for worker in self._workers if worker.calls < self._depth]
-        return min(
-            free,
-            key=lambda worker: (
-                worker.calls,
-                worker.actor is None,
-                worker.last_key != key,
-                worker.last_key is not None,
-                worker.number,
-            ),
-            default=None,
-        )
 
     def _give_back(self, worker: _Worker) -> None:
         worker.calls -= 1
-        live = [waiter for waiter in self._waiting if not waiter.lent.done()]
-        if not live:
+        self._count(-1)
+        waiter = self._waiting.take(worker.last_key)
+        while waiter is not None and waiter[1].done():  # given up, and has yet to leave
+            waiter = self._waiting.take(worker.last_key)
+        if waiter is None:
+            self._note(worker)
             return
-        waiter = next((each for each in live if each.key == worker.last_key), live[0])
-        self._waiting.remove(waiter)
-        worker.last_key = waiter.key
+        key, lent = waiter
+        self._take(worker, key)
+        lent.set_result(worker)
+
+    def _take(self, worker: _Worker, key: str) -> None:
+        worker.last_key = key
         worker.calls += 1
-        waiter.lent.set_result(worker)
+        self._count(1)
+        self._note(worker)
 
     def _retire(self, worker: _Worker, actor: Any) -> None:  # noqa: ANN401 - Ray types no handle
         """End an actor, unless a call beside this one has done so and another is in its place."""
         if actor is None or worker.actor is not actor:
             return
-        ray.kill(actor)
+        self._end(actor)
         worker.actor = None
         worker.last_key = None
+        self._note(worker)
+
+    def _end(self, actor: Any) -> None:  # noqa: ANN401 - Ray types no handle
+        ray.kill(actor)
+
+    def _count(self, change: int) -> None:
+        """Take in that calls began or ended."""
+        now_s = time.monotonic()
+        self._busy_s += self._num_calls * (now_s - self._counted_s)
+        self._counted_s = now_s
+        self._num_calls += change
+
+    def _note(self, worker: _Worker) -> None:
+        """Have it found, or not, by the next call."""
+        self._free.put(
+            worker.number,
+            calls=worker.calls,
+            has_actor=worker.actor is not None,
+            last_key=worker.last_key,
+        )
 
 
 def _plain(error: KoptError) -> KoptError:

@@ -8,13 +8,18 @@ something had a turn on the device (`Turns.busy_s`).
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from ray.util.metrics import Counter, Gauge, Histogram
 
 from kopt.evaluation import Evaluation
+from kopt.lane import LaneLoad
 
 STAGE_BOUNDS_S = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 180.0]
 HOUR_S = 3600.0
+LANES_EVERY_S = 1.0
+"""Between two looks at the lanes: verdicts come by the hundred a second on a large cluster, and
+Ray exports what it has every few seconds."""
 
 
 class DeviceMetrics:
@@ -68,6 +73,7 @@ class LaneMetrics:
 
     def __init__(self) -> None:
         """Begin to count."""
+        self._next_s = 0.0
         self._stages = Histogram(
             "kopt_stage_seconds",
             description="Seconds of a candidate in a stage, waits included under their names.",
@@ -85,12 +91,19 @@ class LaneMetrics:
             tag_keys=("lane",),
         )
 
-    def told(self, evaluation: Evaluation) -> None:
-        """Take the seconds of a candidate's stages."""
+    def told(self, evaluation: Evaluation, *, lanes: Callable[[], list[LaneLoad]]) -> None:
+        """Take a candidate's seconds by stage, and now and then how full the lanes are.
+
+        Args:
+            evaluation: that was reached.
+            lanes: tells how full they are now.
+        """
         for stage, seconds in evaluation.timeline_s.items():
             self._stages.observe(seconds, tags={"stage": stage})
-
-    def lane(self, name: str, *, num_calls: int, num_places: int, num_waiting: int) -> None:
-        """Take how full a lane is."""
-        self._occupancy.set(num_calls / num_places, tags={"lane": name})
-        self._waiting.set(num_waiting, tags={"lane": name})
+        now_s = time.monotonic()
+        if now_s < self._next_s:
+            return
+        self._next_s = now_s + LANES_EVERY_S
+        for load in lanes():
+            self._occupancy.set(load.num_calls / load.num_places, tags={"lane": load.name})
+            self._waiting.set(load.num_waiting, tags={"lane": load.name})

@@ -7,7 +7,10 @@ share the cores that are timed: they work beside each other, and the device alon
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
+from collections import deque
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -30,11 +33,13 @@ from kopt.actors.metrics import LaneMetrics
 from kopt.actors.quiet import Quiet
 from kopt.actors.supervisor.supply import Supply
 from kopt.candidate import Candidate
-from kopt.errors import ConfigError
+from kopt.errors import ConfigError, KoptError
 from kopt.evaluation import Evaluation
+from kopt.lane import LaneLoad
 from kopt.ports import Target
 from kopt.problem import Problem
 
+_LOG = logging.getLogger(__name__)
 HUNG_S = 3_600.0
 """A device or build worker that answers nothing for this long is killed; candidates and stages
 have deadlines of their own, far below."""
@@ -101,6 +106,7 @@ class RayEvaluator:
             limit_s=HUNG_S,
             depth=cluster.in_flight,
         )
+        self._taken_up: deque[str] = deque(maxlen=config.sessions)
         self._metrics = LaneMetrics()
 
     async def target(self) -> Target:
@@ -125,10 +131,10 @@ class RayEvaluator:
         account for nothing.
         """
         asked_s = time.monotonic()
-        built, queued_s = await self._built(problem, candidate)
+        built, build_queued_s, prepared_s = await self._built(problem, candidate)
+        queued_s = 0.0
         if built.verdict is None:
-            evaluation, device_queued_s = await self._judged(problem, candidate, built)
-            queued_s += device_queued_s
+            evaluation, queued_s = await self._judged(problem, candidate, built)
         else:
             evaluation = unbuilt(
                 built,
@@ -138,23 +144,52 @@ class RayEvaluator:
                 config=self._evaluate,
                 target=await self.target(),
             )
-        told = {"queued": queued_s, **evaluation.timeline_s}
+        told = {"build_queued": build_queued_s, "queued": queued_s, **evaluation.timeline_s}
+        if prepared_s:
+            told["prepared"] = told.get("prepared", 0.0) + prepared_s
         told["sent"] = max(0.0, time.monotonic() - asked_s - sum(told.values()))
         evaluation = replace(evaluation, timeline_s=told)
-        self._tell_metrics(evaluation)
+        self._metrics.told(evaluation, lanes=self.lanes)
         return evaluation
 
-    async def _built(self, problem: Problem, candidate: Candidate) -> tuple[BuildResult, float]:
-        """Return what came of building it, and the seconds that it waited for that."""
+    async def _built(
+        self, problem: Problem, candidate: Candidate
+    ) -> tuple[BuildResult, float, float]:
+        """Return what came of building it, and seconds: it waited, its problem was taken up.
+
+        The second are those for which it waited for its problem once it was built.
+        """
         if candidate.language not in BUILT_AHEAD:
-            return nothing_to_build(candidate, cache_dir=self._cache_dir), 0.0
+            return nothing_to_build(candidate, cache_dir=self._cache_dir), 0.0, 0.0
         asked_s = time.monotonic()
         async with AsyncExitStack() as stack:
             await self._quiet.hold(stack)
             quiet_s = time.monotonic() - asked_s
-            built, queued_s = await self._build.call("build", problem, candidate)
+            taking_up = asyncio.create_task(self._take_up(problem))
+            try:
+                built, queued_s = await self._build.call("build", problem, candidate)
+                built_s, is_ready = time.monotonic(), taking_up.done()
+            except asyncio.CancelledError:
+                taking_up.cancel()
+                raise
+            finally:
+                await asyncio.wait([taking_up])  # it must not go on while something is timed
         assert isinstance(built, BuildResult)
-        return built, quiet_s + queued_s
+        prepared_s = 0.0 if is_ready else time.monotonic() - built_s
+        return built, quiet_s + queued_s, prepared_s
+
+    async def _take_up(self, problem: Problem) -> None:
+        """Have a new problem made ready beside builds, where the device would shut them out.
+
+        Its reference compiles on one core; with the cores to itself it left the others idle.
+        """
+        if not self._quiet.is_needed or problem.problem_id in self._taken_up:
+            return
+        self._taken_up.append(problem.problem_id)
+        try:
+            await self._devices.call("take_up", problem, key=problem.problem_id)
+        except KoptError as error:
+            _LOG.info("%s was not taken up ahead: %s", problem.name, error)  # its candidates say so
 
     async def _judged(
         self, problem: Problem, candidate: Candidate, built: BuildResult
@@ -170,15 +205,9 @@ class RayEvaluator:
         assert isinstance(evaluation, Evaluation)
         return evaluation, quiet_s + queued_s
 
-    def _tell_metrics(self, evaluation: Evaluation) -> None:
-        self._metrics.told(evaluation)
-        for name, lane in (("build", self._build), ("timing", self._devices)):
-            self._metrics.lane(
-                name,
-                num_calls=lane.num_calls,
-                num_places=lane.num_places,
-                num_waiting=lane.num_waiting,
-            )
+    def lanes(self) -> list[LaneLoad]:
+        """Return how full the lanes are now."""
+        return [self._build.load(), self._devices.load()]
 
     def close(self) -> None:
         """Let the idle actors go."""

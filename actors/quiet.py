@@ -16,7 +16,8 @@ class Quiet:
 
     def __init__(self, device: str) -> None:
         """Make the lock; only `cpu` needs it."""
-        self._is_needed = device == "cpu"
+        self.is_needed = device == "cpu"
+        """Whether anything waits for anything here."""
         self._num_sharing = 0
         self._is_alone = False
         self._queue: deque[tuple[asyncio.Future[None], bool]] = deque()
@@ -30,7 +31,7 @@ class Quiet:
         await self._enter(stack, alone=True)
 
     async def _enter(self, stack: AsyncExitStack, *, alone: bool) -> None:
-        if not self._is_needed:
+        if not self.is_needed:
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append((turn, alone))

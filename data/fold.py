@@ -20,6 +20,7 @@ from kopt.events import (
     ExpansionAsked,
     ExpansionCancelled,
     FindingsMade,
+    MemoryUpdated,
     ProfileAnalysed,
     PromptSent,
     RunEnded,
@@ -51,6 +52,8 @@ class ExpansionState:
     told: dict[int, Told] = field(default_factory=dict)
     """Slot to what the tree made of it."""
     cancelled: ExpansionCancelled | None = None
+    memory_known: int = 0
+    """Updates of the search's memory that stood in the journal when it was asked."""
 
     @property
     def answered(self) -> AnswerReceived | None:
@@ -90,6 +93,8 @@ class SearchState:
     """Candidate id to its profile, in the order taken."""
     reference: EvidenceTaken | None = None
     """Of the problem's reference, where energy counts."""
+    memory: list[MemoryUpdated] = field(default_factory=list)
+    """How its memory grew, in order: at most once for each expansion."""
     ended: SearchEnded | None = None
     """None while it runs; asking after an end (a budget was raised) opens it again."""
 
@@ -151,8 +156,14 @@ def apply(state: RunState, record: Record) -> None:
         if body.expansion in search.expansions:
             raise _contradiction(record, f"expansion {body.expansion} was asked before")
         search.ended = None
-        search.expansions[body.expansion] = ExpansionState(asked=body)
+        search.expansions[body.expansion] = ExpansionState(
+            asked=body, memory_known=len(search.memory)
+        )
         search.operations.append(body)
+    elif isinstance(body, MemoryUpdated):
+        why = _apply_to_memory(search, body)
+        if why is not None:
+            raise _contradiction(record, why)
     else:
         expansion = search.expansions.get(body.expansion)
         if expansion is None:
@@ -274,6 +285,17 @@ def _apply_to_profile(
     if known.analysis is not None:
         return f"the profile of candidate {body.candidate:.12} was analysed before"
     known.analysis = body
+    return None
+
+
+def _apply_to_memory(search: SearchState, body: MemoryUpdated) -> str | None:
+    """Take an event in; return what it contradicts, or None."""
+    place = "its beginning" if body.expansion is None else f"expansion {body.expansion}"
+    if body.expansion is not None and body.expansion not in search.expansions:
+        return f"{place} was not asked"
+    if any(each.expansion == body.expansion for each in search.memory):
+        return f"{place} was remembered before"
+    search.memory.append(body)
     return None
 
 

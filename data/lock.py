@@ -9,12 +9,16 @@ import fcntl
 import json
 import os
 import socket
+import time
 from pathlib import Path
 
 from kopt.data.atomic import store_error
 from kopt.errors import StoreError
 
 LOCK_FILE = ".lock"
+LOOKS = 3
+LOOK_S = 0.02
+"""Between two tries to take the lock."""
 
 
 class RunLock:
@@ -33,7 +37,7 @@ class RunLock:
         except OSError as error:
             raise store_error(path, error) from error
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(self._descriptor)
             os.ftruncate(self._descriptor, 0)
             owner = {"pid": os.getpid(), "host": socket.gethostname()}
             os.pwrite(self._descriptor, json.dumps(owner).encode(), 0)
@@ -51,6 +55,22 @@ class RunLock:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+def _lock(descriptor: int) -> None:
+    """Take the lock; whoever only looks at it (`lock_owner`) has it for microseconds.
+
+    Raises:
+        BlockingIOError: another driver has it.
+    """
+    for _ in range(LOOKS):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(LOOK_S)
+        else:
+            return
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def lock_owner(folder: Path) -> str | None:

@@ -18,7 +18,7 @@ from kopt.data.rundir import RunDir
 from kopt.data.schema import RESULTS_SCHEMA
 from kopt.errors import StoreError
 from kopt.evaluation import EvalJson, rank
-from kopt.events import AnswerReceived, ProfileAnalysed
+from kopt.events import AnswerReceived, MemoryUpdated, ProfileAnalysed, SearchEnded
 from kopt.verdict import VerdictKind
 
 Outcome = Literal["optimized", "matched", "synthesis_failed", "fallback", "unsolved"]
@@ -26,10 +26,10 @@ Outcome = Literal["optimized", "matched", "synthesis_failed", "fallback", "unsol
 OPTIMIZED_SPEEDUP = 1.01
 """A search counts as optimized above this, its interval above 1 (DESIGN §8)."""
 
-_DEVICE_STAGES = ("verified", "timed", "profiled")
+DEVICE_STAGES = ("verified", "timed", "profiled")
 """Stages of `timeline_s` that hold the device."""
 
-ADDED = {"candidates_per_gpu_hour"}
+ADDED = {"candidates_per_gpu_hour", "cached"}
 """Columns that files of earlier versions lack; null there."""
 
 _CAUSES: dict[VerdictKind, str] = {
@@ -74,6 +74,8 @@ class ResultRow(TypedDict):
     """Verdicts reached, those known before included."""
     correct: int
     cheated: int
+    cached: int | None
+    """Verdicts that were known before, of this run or of an earlier one: nothing was run."""
     iterations: int
     """Expansions of which the tree heard."""
     wall_s: float
@@ -140,18 +142,56 @@ def best_slot(search: SearchState) -> tuple[ExpansionState, int] | None:
     return best
 
 
+def outcome_of(best: EvalJson | None) -> Outcome:
+    """Return how a search came out by its best correct candidate's evaluation; None: none is."""
+    if best is None:
+        return "unsolved"
+    speedup, interval = best["speedup"] or 0.0, best["speedup_ci"] or (0.0, 0.0)
+    return "optimized" if speedup > OPTIMIZED_SPEEDUP and interval[0] > 1.0 else "matched"
+
+
+def root_cause_of(
+    ended: SearchEnded | None,
+    *,
+    outcome: Outcome,
+    best: EvalJson | None,
+    kinds: Counter[VerdictKind],
+) -> str | None:
+    """Return why a search is not `optimized`, in a word, or how it failed; None where it is.
+
+    Args:
+        ended: its end; None while it runs.
+        outcome: `outcome_of` its best.
+        best: evaluation of its best correct candidate; None: none is.
+        kinds: of its verdicts.
+    """
+    if outcome == "optimized":
+        return None
+    if ended is not None and ended.failed:
+        return ended.reason
+    if best is not None:
+        interval = best["speedup_ci"]
+        is_slower = interval is not None and interval[1] < 1.0
+        return "performance_regression" if is_slower else "no_improvement"
+    if not kinds:
+        why = "" if ended is None else ended.reason.partition(": ")[2]
+        return f"no_candidate: {why}" if why else "no_candidate"
+    ((kind, _),) = kinds.most_common(1)
+    return _CAUSES[kind]
+
+
 def _row(search: SearchState) -> ResultRow:
     started = search.started
     evaluations = [evaluation for _, _, evaluation in _verdicts(search)]
     kinds = Counter(evaluation["kind"] for evaluation in evaluations)
     slot = best_slot(search)
     best = None if slot is None else slot[0].verdicts[slot[1]]
-    outcome = _outcome(best)
+    outcome = outcome_of(best)
     answers = [
         answer for expansion in search.expansions.values() for answer in expansion.answers.values()
     ]
-    # What a model said of profiles costs as its answers do; it is no answer.
-    paid: list[AnswerReceived | ProfileAnalysed] = [*answers]
+    # What a model said of profiles, or for the memory, costs as its answers do; it is no answer.
+    paid: list[AnswerReceived | ProfileAnalysed | MemoryUpdated] = [*answers, *search.memory]
     paid += [p.analysis for p in search.profiles.values() if p.analysis is not None]
     low, high = (None, None) if best is None else best["speedup_ci"] or (None, None)
     return {
@@ -164,7 +204,7 @@ def _row(search: SearchState) -> ResultRow:
         "ladder": evaluations[0]["ladder"] if evaluations else None,
         "device": evaluations[0]["device"] if evaluations else None,
         "outcome": outcome,
-        "root_cause": _root_cause(search, outcome=outcome, best=best, kinds=kinds),
+        "root_cause": root_cause_of(search.ended, outcome=outcome, best=best, kinds=kinds),
         "speedup": None if best is None else best["speedup"],
         "speedup_lo": low,
         "speedup_hi": high,
@@ -178,6 +218,7 @@ def _row(search: SearchState) -> ResultRow:
         "candidates": len(evaluations),
         "correct": kinds["correct"],
         "cheated": kinds["cheated"],
+        "cached": sum(len(expansion.cached) for expansion in search.expansions.values()),
         "iterations": sum(bool(expansion.told) for expansion in search.expansions.values()),
         "wall_s": (search.last_ns - search.first_ns) / 1e9,
         "gpu_s": _device_seconds(search),
@@ -194,31 +235,6 @@ def _verdicts(search: SearchState) -> Iterator[tuple[ExpansionState, int, EvalJs
     for expansion in search.expansions.values():
         for index in sorted(expansion.verdicts):
             yield expansion, index, expansion.verdicts[index]
-
-
-def _outcome(best: EvalJson | None) -> Outcome:
-    if best is None:
-        return "unsolved"
-    speedup, interval = best["speedup"] or 0.0, best["speedup_ci"] or (0.0, 0.0)
-    return "optimized" if speedup > OPTIMIZED_SPEEDUP and interval[0] > 1.0 else "matched"
-
-
-def _root_cause(
-    search: SearchState, *, outcome: Outcome, best: EvalJson | None, kinds: Counter[VerdictKind]
-) -> str | None:
-    if outcome == "optimized":
-        return None
-    if search.ended is not None and search.ended.failed:
-        return search.ended.reason
-    if best is not None:
-        interval = best["speedup_ci"]
-        is_slower = interval is not None and interval[1] < 1.0
-        return "performance_regression" if is_slower else "no_improvement"
-    if not kinds:
-        why = "" if search.ended is None else search.ended.reason.partition(": ")[2]
-        return f"no_candidate: {why}" if why else "no_candidate"
-    ((kind, _),) = kinds.most_common(1)
-    return _CAUSES[kind]
 
 
 def _programmer(search: SearchState) -> str | None:
@@ -253,5 +269,5 @@ def _device_seconds(search: SearchState) -> float:
         evaluation["timeline_s"].get(stage, 0.0)
         for expansion, index, evaluation in _verdicts(search)
         if index not in expansion.cached
-        for stage in _DEVICE_STAGES
+        for stage in DEVICE_STAGES
     )

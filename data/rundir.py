@@ -111,6 +111,25 @@ class RunDir:
         """
         return _read_json(self.manifest_path)
 
+    def keep_serving(self, figures: Mapping[str, Any]) -> None:
+        """Add what a programmer's servers did in one sitting to the manifest's list `serving`.
+
+        Raises:
+            StoreError: the manifest cannot be read or written.
+        """
+        serving = [*self.serving(), dict(figures)]
+        self.write_manifest({**self.read_manifest(), "serving": serving})
+
+    def serving(self) -> list[dict[str, Any]]:
+        """Return what a programmer's servers did, sitting by sitting; empty where there were none.
+
+        Raises:
+            StoreError: the manifest is damaged.
+        """
+        if not self.manifest_path.is_file():
+            return []
+        return list(self.read_manifest().get("serving", []))
+
     def keep_problem(self, problem: Problem) -> None:
         """Write a problem down, so that best/, resume and verify need its source nowhere else.
 

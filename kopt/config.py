@@ -21,6 +21,7 @@ from kopt.config_errors import error_lines
 from kopt.data.problems.config import ProblemsConfig
 from kopt.driver.profile_rule import EnergyMode, EnergyProxy, ProfileWhen
 from kopt.errors import ConfigError
+from kopt.memory.config import MemoryConfig
 from kopt.ports import Orchestration
 from kopt.reward import RewardBaseline, RewardRule
 from kopt.search.config import MctsConfig, SearchConfig
@@ -28,6 +29,9 @@ from kopt.section import Section
 from kopt.tools.diagnosis import MAX_FINDINGS
 from kopt.tools.energy_reward import EPSILON
 from kopt.tools.feedback import FeedbackMode
+
+MODEL_KINDS = ("openai", "vllm")
+"""Programmers that are models: they can be asked for more than candidates."""
 
 
 class RewardConfig(Section):
@@ -62,7 +66,7 @@ class FindingsConfig(Section):
     """Findings in a prompt; null: all."""
     orchestration: Orchestration = "proactive"
     """`proactive`: findings stand in the prompt. `reactive`: the tools are offered to the model as
-    functions; only with programmer=openai and feedback=tools."""
+    functions; only with programmer=openai or vllm and feedback=tools."""
     profile: ProfileWhen | None = None
     """Which correct candidates: `expanded` (those that are to be optimised), `correct` (each),
     `best` (each that is the fastest so far), `none`; null: `expanded` where authors read findings,
@@ -123,10 +127,11 @@ class RunConfig(Section):
     evaluate: EvaluateConfig = Field(default_factory=EvaluateConfig)
     reward: RewardConfig = Field(default_factory=RewardConfig)
     findings: FindingsConfig = Field(default_factory=FindingsConfig)
+    memory: MemoryConfig = Field(default_factory=MemoryConfig)
     tools: ToolsConfig = Field(default_factory=ToolsConfig)
     profile_analysis: Literal["on", "off"] = "off"
     """Whether a model condenses the profile of what is optimised (KernelPro's profiling agent): one
-    more call for each such node; only with programmer=openai."""
+    more call for each such node; only with programmer=openai or vllm."""
     energy: EnergyMode = "off"
     """`measure`: each correct candidate's energy is journalled, and the search does not know.
     `aware`: it breaks ties of speed in the reward, and authors are told."""
@@ -149,9 +154,9 @@ class RunConfig(Section):
     @model_validator(mode="after")
     def _a_model_for_a_model_s_work(self) -> Self:
         kind = self.programmer.kind
-        if self.profile_analysis == "on" and kind != "openai":
+        if self.profile_analysis == "on" and kind not in MODEL_KINDS:
             raise ValueError(f"profile_analysis=on asks a model, and programmer={kind} is none")
-        if self.findings.orchestration == "reactive" and kind != "openai":
+        if self.findings.orchestration == "reactive" and kind not in MODEL_KINDS:
             raise ValueError(
                 "findings.orchestration=reactive lets a model call tools, and "
                 f"programmer={kind} is none"
@@ -160,6 +165,17 @@ class RunConfig(Section):
             raise ValueError(
                 "findings.orchestration=reactive offers tools; "
                 f"with findings.feedback={self.findings.feedback} there are none to offer"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _a_memory_that_can_be(self) -> Self:
+        kind = self.programmer.kind
+        if self.memory.extractor == "model" and kind in ("rewriter", "recorded", "mailbox"):
+            raise ValueError(f"memory.extractor=model asks a model, and programmer={kind} is none")
+        if self.memory.tracker is not None and kind == "recorded":
+            raise ValueError(
+                "memory.tracker adds up what runs tried, and programmer=recorded tries nothing new"
             )
         return self
 

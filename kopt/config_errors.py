@@ -87,8 +87,9 @@ def _keys(location: tuple[int | str, ...], model: type[BaseModel]) -> Iterator[s
     sections: list[type[BaseModel]] = [model]
     for depth, part in enumerate(location):
         known = [s.model_fields[part] for s in sections if part in s.model_fields]
-        if not known and len(sections) > 1 and depth + 1 < len(location):
-            sections = [s for s in sections if _kind(s) == part] or sections
+        tagged = [s for s in sections if _kind(s) == part]  # a key may be named as a kind is
+        if len(sections) > 1 and depth + 1 < len(location) and (tagged or not known):
+            sections = tagged or sections
             continue
         yield str(part)
         sections = [inner for field in known for inner in _sections(field.annotation)]

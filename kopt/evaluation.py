@@ -30,6 +30,8 @@ SCHEMA_VERSION = 1
 Track = Literal["kernels", "anything"]
 BASELINE_CHECK = "baseline:"
 """How the names of checks on baselines begin."""
+CACHED_CHECK = "cached"
+"""Name of the check, and of the one entry of the timeline, of an evaluation that was handed on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,11 @@ class Evaluation:
     """The problem's lint tag: a speed-up on it means little."""
     timeline_s: dict[str, float] = field(default_factory=dict)
     """Seconds `queued`, `built`, `forked`, `verified`, `timed`, `profiled`."""
+
+    @property
+    def is_handed_on(self) -> bool:
+        """Whether it was reached before, for the same text: nothing was run for this candidate."""
+        return any(check.name == CACHED_CHECK for check in self.checks)
 
 
 class CheckJson(TypedDict):

@@ -86,6 +86,8 @@ class AnswerReceived:
     cost_usd: float
     exhausted: bool
     note: str
+    trace: str | None = None
+    """Artefact: JSON of `prompt_token_ids`, `token_ids` and `logprobs`; None where not kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +115,8 @@ class VerdictReached:
     expansion: int
     index: int
     cached: bool
-    """The same candidate was judged before on this problem; nothing was run."""
+    """The same text was judged before on this problem, in this run or an earlier one; nothing was
+    run."""
     eval: EvalJson
 
 
@@ -183,6 +186,32 @@ class ProfileAnalysed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryUpdated:
+    """A search's memory grew.
+
+    An expansion's prompt was told what stands in the journal before that expansion was asked.
+    """
+
+    kind: ClassVar[str] = "memory_updated"
+    expansion: int | None
+    """That it was learned from; None for what the search began with."""
+    origin: str
+    """`rules` (of verdicts, by rule), `model`, or `tracker` (of earlier runs)."""
+    entries: list[dict[str, Any]]
+    """Of the search memory: `heading`, `text`. Of the tracker: its records."""
+    messages: str | None = None
+    """Artefact: JSON list of [role, text]; None where no model was asked."""
+    sampling: dict[str, Any] | None = None
+    text: str | None = None
+    """Artefact: the completion's own words."""
+    fault: str = ""
+    """Why a model's words hold no entries (those are by rule then), in one line."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
     """The tree heard of a verdict."""
 
@@ -235,6 +264,7 @@ EventBody = (
     | EvidenceTaken
     | FindingsMade
     | ProfileAnalysed
+    | MemoryUpdated
     | Told
     | ExpansionCancelled
     | SearchEnded
@@ -254,6 +284,7 @@ EVENT_TYPES: dict[str, type[EventBody]] = {
         EvidenceTaken,
         FindingsMade,
         ProfileAnalysed,
+        MemoryUpdated,
         Told,
         ExpansionCancelled,
         SearchEnded,

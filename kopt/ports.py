@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
+from kopt.api import Api
 from kopt.candidate import Candidate, Language
 from kopt.evaluation import Evaluation, Track
 from kopt.events import EventBody
@@ -18,6 +19,10 @@ from kopt.evidence import Evidence
 from kopt.expansion import Expansion
 from kopt.finding import Finding
 from kopt.ladder import LadderName
+from kopt.memory.entry import MemoryEntry
+from kopt.memory.history import History
+from kopt.memory.iteration import Iteration
+from kopt.memory.recall import Memory
 from kopt.problem import Problem
 from kopt.profile_analysis import ProfileAnalysis
 from kopt.tools.feedback import FeedbackMode
@@ -37,6 +42,8 @@ class Target:
     """`sm_90`, or the CPU's machine name (`x86_64`)."""
     languages: tuple[Language, ...]
     """What can be built and run there."""
+    apis: tuple[Api, ...] = ()
+    """What the languages' packages offer, for authors to be told; says nothing of the device."""
 
     @property
     def label(self) -> str:
@@ -101,6 +108,13 @@ class WriteRequest:
     """The node being debugged or optimised; None from ROOT."""
     terms: Terms = Terms()
     telling: Telling = Telling()
+    memory: Memory = field(default_factory=Memory)
+    """What the author is reminded of, as it stood when the expansion was asked."""
+    history: History = field(default_factory=History)
+    """How the parent came about, and what was tried from it before."""
+    manual: tuple[str, ...] = ()
+    """What a library that candidates may use demands on the target: a head, and rules by their
+    weight (`kopt.cutlass.constraint_text`). Of a programmer that has its source at hand."""
 
 
 class Message(NamedTuple):
@@ -121,6 +135,18 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TokenTrace:
+    """A completion token by token, for learning from it."""
+
+    prompt_token_ids: tuple[int, ...] = ()
+    """Of the prompt as the model read it; empty where the server does not give them."""
+    token_ids: tuple[int, ...] = ()
+    """Of the completion, the one that ended it included; empty likewise."""
+    logprobs: tuple[float | None, ...] = ()
+    """Of each token of the completion; None for one without a finite one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
     """One answer of a model or a person, as it came. Untrusted text."""
 
@@ -134,6 +160,8 @@ class Completion:
     """Tokens of a prompt that several completions share are counted with the first."""
     tool_calls: tuple[Mapping[str, Any], ...] = ()
     """Tools that were called on the way, in order: `name`, `arguments`, `result`, as text."""
+    trace: TokenTrace | None = None
+    """Of the last turn where tools were called; None where it was not asked for or not given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +280,48 @@ class Analyst(Protocol):
 
     async def analyse(self, request: AnalysisRequest) -> AnalysisAnswer:
         """Condense one profile. Many calls may be under way at once.
+
+        Raises:
+            ProgrammerUnavailable: the model cannot be asked now.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionRequest:
+    """An iteration that a model is to draw lessons from."""
+
+    problem: Problem
+    target: Target
+    iteration: Iteration
+    parent: Attempt | None
+    """What was expanded, with the findings of its profile; None for ROOT."""
+    written: tuple[Attempt, ...]
+    """The iteration's candidates with their evaluations."""
+    known: tuple[MemoryEntry, ...]
+    """The memory so far."""
+    seed: int
+    """For sampling."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionAnswer:
+    """What a model drew from an iteration."""
+
+    entries: tuple[MemoryEntry, ...] | None
+    """None where the completion cannot be read; its fault says why. Empty: nothing to learn."""
+    messages: tuple[Message, ...]
+    """The prompt as sent."""
+    sampling: Mapping[str, Any]
+    completion: Completion
+
+
+@runtime_checkable
+class Extractor(Protocol):
+    """A model that draws lessons from iterations, for a search's memory (KernelPro §3.4)."""
+
+    async def extract(self, request: ExtractionRequest) -> ExtractionAnswer:
+        """Draw lessons from one iteration; nobody waits for it. Many calls may be under way.
 
         Raises:
             ProgrammerUnavailable: the model cannot be asked now.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench_throughput_candidates import Mixed
+from bench_throughput_processor import tree_cpu_s
 from bench_throughput_record import device_record
 
 from kopt.actors.build.toolchain import provide_toolchain
@@ -39,9 +40,16 @@ class Phase:
     """By candidate id: from each call to its answer, waits included."""
     lost: list[str] = field(default_factory=list)
     """Calls without an answer: label and reason."""
+    cpu_s: float = 0.0
+    """Processor seconds of all processes, while it went on."""
     device_busy: float | None = None
-    """Share of the wall time in which the device ran a kernel, by its driver's own record; None
-    where there is none."""
+    """Share of the time while candidates waited in which the device ran a kernel, by its driver's
+    own record; None where there is none."""
+
+    @property
+    def cpu_each_s(self) -> float:
+        """Processor seconds of a candidate, in the mean; 0 before any."""
+        return self.cpu_s / len(self.evaluations) if self.evaluations else 0.0
 
     @property
     def per_hour(self) -> float:
@@ -103,14 +111,16 @@ async def judge(
     )
     await evaluator.target()
     phase = Phase(devices=cluster.devices)
+    waited_until_s: float | None = None
     queue = iter(candidates)
-    began_s = time.monotonic()
+    began_s, began_cpu_s = time.monotonic(), tree_cpu_s()
 
     async def worker() -> None:
+        nonlocal waited_until_s
         for mixed in queue:
             asked_s = time.monotonic()
             if asked_s - began_s > limit_s:
-                return
+                break
             try:
                 evaluation = await asyncio.wait_for(
                     evaluator.evaluate(mixed.problem, mixed.candidate), limit_s + SETTLE_S
@@ -121,10 +131,12 @@ async def judge(
             phase.evaluations[mixed.candidate.candidate_id] = evaluation
             phase.whole_s[mixed.candidate.candidate_id] = time.monotonic() - asked_s
             phase.wall_s = time.monotonic() - began_s
+        waited_until_s = waited_until_s or time.monotonic()
 
-    with device_record(cluster.device) as record:
+    with device_record(cluster.device, num_devices=cluster.devices) as record:
         await asyncio.gather(*(worker() for _ in range(in_flight(cluster))))
-    phase.device_busy = record.share()
+    phase.cpu_s = tree_cpu_s() - began_cpu_s
+    phase.device_busy = record.share(until_s=waited_until_s)
     evaluator.close()
     return phase
 

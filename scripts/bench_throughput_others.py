@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_throughput_candidates import Mixed
+from bench_throughput_processor import tree_cpu_s
 
 PROCESS_S = 180.0
 """KernelBench's scripts give a candidate as long (`eval_from_generations.py`)."""
@@ -31,6 +32,8 @@ class Judged:
     """Of the whole process."""
     judged_s: float
     """Of the evaluation in it; the rest is the interpreter."""
+    cpu_s: float
+    """Processor seconds of the process and of those that it started."""
     verdict: str
     """`correct`, `wrong`, `not_compiling`, `crashed`, `timed_out` or `retry`."""
     reason: str
@@ -89,14 +92,15 @@ def _judge(mixed: Mixed, *, device: str, folder: Path, clone: str) -> Judged:
         "build_dir": str(builds),
     }
     job.write_text(json.dumps(words), encoding="utf-8")
-    began_s = time.monotonic()
+    began_s, began_cpu_s = time.monotonic(), tree_cpu_s()
     answer = _answer(job, own)
-    wall_s = time.monotonic() - began_s
+    wall_s, cpu_s = time.monotonic() - began_s, tree_cpu_s() - began_cpu_s
     return Judged(
         label=mixed.label,
         candidate=mixed.candidate.candidate_id,
         language=mixed.candidate.language,
         wall_s=wall_s,
+        cpu_s=cpu_s,
         judged_s=float(answer.get("judged_s", wall_s)),
         verdict=str(answer["verdict"]),
         reason=str(answer.get("reason", "")),

@@ -22,6 +22,7 @@ def phase_figures(phase: Phase, candidates: list[Mixed]) -> dict[str, Any]:
         "wall_s": phase.wall_s,
         "per_gpu_hour": phase.per_hour,
         "stages_s": phase.stages_s(),
+        "cpu_s_each": phase.cpu_each_s,
         "call_to_answer_s": sum(whole_s) / max(1, len(whole_s)),
         "on_device": phase.on_device(),
         "timed_share": phase.timed_share(),
@@ -64,6 +65,7 @@ def compared(
             result[f"other_{form}"] = {
                 "judged": len(judged),
                 "mean_s": sum(each.wall_s for each in judged) / max(1, len(judged)),
+                "cpu_s_each": sum(each.cpu_s for each in judged) / max(1, len(judged)),
                 "per_gpu_hour": per_hour(judged, mix=candidates),
                 "each": [asdict(each) for each in judged],
             }
@@ -79,6 +81,10 @@ def compared(
         if (each.verdict == "correct") != (mine.verdict.kind == "correct")
     ]
     result |= {"compared": len(both), "agreeing": len(both) - len(differ), "disagreements": differ}
+    for form in ("warm", "cold"):
+        theirs = result.get(f"other_{form}", {}).get("cpu_s_each")
+        own = kopt[form].cpu_each_s if form in kopt else 0.0
+        result[f"cpu_ratio_{form}"] = theirs / own if theirs and own else None
     for form, key in (("warm", "ratio_warm"), ("cold", "ratio")):
         rate = per_hour(other.get(form, []), mix=candidates)
         result[key] = kopt[form].per_hour / rate if rate and form in kopt else None
@@ -99,7 +105,8 @@ def report(result: dict[str, Any]) -> None:
             figures = result[f"other_{form}"]
             print(
                 f"{result['other']} {form}: {figures['per_gpu_hour']:.0f} candidates an hour "
-                f"({figures['judged']} judged, {figures['mean_s']:.1f} s each)"
+                f"({figures['judged']} judged, {figures['mean_s']:.1f} s each, "
+                f"{figures['cpu_s_each']:.1f} s of processors)"
             )
     if result.get("stood_in"):
         print(f"stood in for, not used by its evaluation: {', '.join(result['stood_in'])}")
@@ -116,7 +123,12 @@ def report(result: dict[str, Any]) -> None:
         print(f"  unlike its intent: {line}")
     shown = {"cold": result["ratio"], "warm": result["ratio_warm"]}
     for form, ratio in shown.items():
-        print(f"ratio {form}: " + ("not measured" if ratio is None else f"{ratio:.1f}x"))
+        cpu = result[f"cpu_ratio_{form}"]
+        print(
+            f"ratio {form}: "
+            + ("not measured" if ratio is None else f"{ratio:.1f}x")
+            + ("" if cpu is None else f"; {cpu:.1f}x by processor seconds")
+        )
 
 
 def _report_kopt(form: str, figures: dict[str, Any]) -> None:
@@ -132,6 +144,7 @@ def _report_kopt(form: str, figures: dict[str, Any]) -> None:
     print(
         "  seconds a candidate, in the mean: "
         + ", ".join(f"{name} {value:.2f}" for name, value in figures["stages_s"].items())
+        + f"; {figures['cpu_s_each']:.2f} of processors"
     )
     for line in figures["lost"]:
         print(f"  no answer: {line}")

@@ -15,7 +15,7 @@ from math import inf
 
 from simulate_cluster_latencies import Latencies, Recorded
 
-from kopt.actors.lanes import ActorLane, _Worker
+from kopt.actors.lanes import ActorLane
 from kopt.candidate import Candidate, Language
 from kopt.evaluation import Evaluation
 from kopt.ports import Answer, Completion, Message, Usage, WriteRequest
@@ -127,10 +127,8 @@ class ClusterEvaluator:
 class _Lane(ActorLane):
     """The lane as it is, but for the end of its workers: they are no actors of Ray's."""
 
-    def _retire(self, worker: _Worker, actor: object) -> None:
+    def _end(self, actor: object) -> None:
         del actor
-        worker.actor = None
-        worker.last_key = None
 
 
 class _Remote:

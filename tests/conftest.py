@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-
 TIMED_BY_THE_HOST = ("alone", "ray", "slow")
 """Marks of tests that start processes or time code: a busy host may disturb one."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what cannot run here; give a second try, which is reported, to what a host may disturb.
 
     A `bar` (no attack accepted, no honest kernel refused) has to hold every time.
     """
     _skip_without_gpu(items)
+    if not config.pluginmanager.hasplugin("rerunfailures"):
+        return  # a GPU host that has pytest alone
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
         if "bar" not in marks and marks.intersection(TIMED_BY_THE_HOST):

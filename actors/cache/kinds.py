@@ -68,6 +68,12 @@ KINDS: Mapping[str, Kind] = {
             max_bytes=4 << 30,
             least_free_bytes=256 << 20,
         ),
+        Kind(
+            name="api",
+            holds="signatures of packages",
+            max_bytes=4 << 20,
+            least_free_bytes=16 << 20,
+        ),
     )
 }
 TOTAL_BYTES = sum(kind.max_bytes for kind in KINDS.values())

@@ -19,14 +19,12 @@ from typing import assert_never
 from kopt.actors.cache.layout import layout_free
 from kopt.actors.config import EvaluateConfig
 from kopt.candidate import Candidate
-from kopt.evaluation import Check, Evaluation, from_json, to_json
+from kopt.evaluation import CACHED_CHECK, Check, Evaluation, from_json, to_json
 from kopt.identity import canonical_json, content_id
 from kopt.ports import Target
 from kopt.problem import Problem
 from kopt.verdict import Cheated, CompileFailed, Correct, Crashed, Incorrect, TimedOut
 
-CACHED = "cached"
-"""Name of the check, and of the one entry of the timeline, of an evaluation that was not made."""
 _VERSION = 1
 _NO_PART = frozenset({"secret", "cache"})
 """Fields of EvaluateConfig that are no part of a key: which hidden inputs were drawn, and where an
@@ -141,10 +139,10 @@ def handed_on(
             f" as candidate {evaluation.candidate[:12]}, which differs in layout alone: "
             "line numbers are its"
         )
-    checks = tuple(check for check in evaluation.checks if check.name != CACHED)
+    checks = tuple(check for check in evaluation.checks if check.name != CACHED_CHECK)
     return replace(
         evaluation,
         candidate=asked,
-        checks=(*checks, Check(name=CACHED, passed=True, detail=detail)),
-        timeline_s={CACHED: waited_s},
+        checks=(*checks, Check(name=CACHED_CHECK, passed=True, detail=detail)),
+        timeline_s={CACHED_CHECK: waited_s},
     )

@@ -21,10 +21,12 @@ from typing import Any
 
 import torch
 
+from kopt.actors.apis.pages import installed_version
 from kopt.actors.child.memory import TensorSpec
 from kopt.actors.devices.base import Call, DeviceName, Pace, TimedCalls
 from kopt.actors.devices.cuda_l2 import PersistingL2
 from kopt.actors.devices.cuda_memory import map_device_tensor
+from kopt.candidate import Language
 from kopt.errors import ConfigError
 from kopt.ports import Target
 from kopt.speed_of_light import Memory, gpu_bytes_per_s
@@ -184,5 +186,11 @@ def cuda_target() -> Target:
         device="cuda",
         name=name,
         arch=f"sm_{major}{minor}",
-        languages=("triton", "cuda", "cpp", "torch"),
+        languages=("triton", "cuda", *_further_languages(), "cpp", "torch"),
     )
+
+
+def _further_languages() -> tuple[Language, ...]:
+    """Return the languages that can be written here because their package is installed."""
+    further: tuple[Language, ...] = ("cute", "helion")
+    return tuple(language for language in further if installed_version(language) is not None)

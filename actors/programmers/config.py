@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag
 
 from kopt.actors.programmers.openai_config import OpenAIConfig
 from kopt.actors.programmers.programmer_section import ProgrammerSection
+from kopt.actors.programmers.vllm_config import VllmConfig
 from kopt.section import kind_of
 
 
@@ -15,6 +16,9 @@ class RewriterConfig(ProgrammerSection):
     """The programmer that needs no model."""
 
     kind: Literal["rewriter"] = "rewriter"
+    fold: Literal["call", "cached"] = "call"
+    """When weights are folded: at every call, or once and again where one has changed. Speed-ups of
+    the two do not compare."""
 
 
 class RecordedConfig(ProgrammerSection):
@@ -64,6 +68,7 @@ class PluginProgrammerConfig(ProgrammerSection):
 ProgrammerConfig = Annotated[
     Annotated[RewriterConfig, Tag("rewriter")]
     | Annotated[OpenAIConfig, Tag("openai")]
+    | Annotated[VllmConfig, Tag("vllm")]
     | Annotated[RecordedConfig, Tag("recorded")]
     | Annotated[MailboxConfig, Tag("mailbox")]
     | Annotated[PluginProgrammerConfig, Tag("plugin")],

@@ -1,4 +1,4 @@
-"""The section of the programmer `openai`: any OpenAI-compatible endpoint."""
+"""The section of the programmer `openai`, and what it shares with others that ask a model."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from kopt.actors.programmers.programmer_section import ProgrammerSection
+from kopt.actors.programmers.tools_config import ToolsConfig
 from kopt.section import SECRET_FAULT, Section
 
 SECRET_HEADER = re.compile(r"authorization|key|token|secret|cookie|password", re.IGNORECASE)
@@ -26,6 +27,9 @@ OWN_FIELDS = {
     "max_completion_tokens": "token_limit_key",
     "tools": "max_tool_calls",
     "tool_choice": "max_tool_calls",
+    "logprobs": "logprobs",
+    "return_token_ids": "return_token_ids",
+    "response_format": "structured",
 }
 """Fields of a request that have a key of their own here, and which."""
 
@@ -41,19 +45,11 @@ class PriceConfig(Section):
     """Tokens written, those of reasoning included."""
 
 
-class OpenAIConfig(ProgrammerSection):
-    """Any OpenAI-compatible endpoint."""
+class ModelConfig(ProgrammerSection):
+    """What is asked of a model, wherever it is served."""
 
-    kind: Literal["openai"] = "openai"
     model: str | None = Field(default=None, min_length=1)
-    """As the endpoint names it; null: the only one that it lists."""
-    base_url: str | None = None
-    """Of the endpoint (`http://host:8000/v1`); null: OPENAI_BASE_URL, or else the vendor's own."""
-    api_key_env: str = "OPENAI_API_KEY"
-    """Name of the environment variable that holds the key; the key itself is never configured. An
-    endpoint on this host or in a private network needs none."""
-    headers: dict[str, str] = Field(default_factory=dict)
-    """Sent with each request. `$NAME` in a value stands for an environment variable."""
+    """As its server names it; null: the only one that the endpoint lists."""
     temperature: float | None = Field(default=None, ge=0, le=2)
     """Null leaves it to the server: some models take none."""
     top_p: float | None = Field(default=None, gt=0, le=1)
@@ -67,8 +63,24 @@ class OpenAIConfig(ProgrammerSection):
     completions: Literal["together", "apart"] = "together"
     """N completions in one request (`n=N`, the prompt paid once), or one request each. Where a
     server gives fewer than N together, the missing ones are asked for apart."""
+    structured: Literal["off", "json_schema", "tool"] = "off"
+    """How an answer's form is held to: not at all (labels and a code block are asked for), by
+    `response_format`, or as the arguments of one function. A server that refuses it is asked
+    without; beside tools that the model may call it is not used."""
+    truncation: Literal["two_phase", "off"] = "two_phase"
+    """An answer that ended at `max_tokens` without a candidate is asked for again: with twice as
+    many, and if that is cut as well, with a directive to be brief. Null has nothing to double."""
+    prompt_tokens: int = Field(default=24_000, ge=4_000)
+    """Tokens of a prompt at most, as estimated; sections give way. For models with a small
+    context."""
     max_tool_calls: int = Field(default=8, ge=1)
-    """Tools that one completion may call, with findings.orchestration=reactive."""
+    """Profiling tools that one completion may call, with findings.orchestration=reactive."""
+    tools: ToolsConfig = ToolsConfig()
+    logprobs: bool = False
+    """Keep each token's log-probability in the journal (for learning from the run)."""
+    return_token_ids: bool = False
+    """Keep the token ids of prompts and completions in the journal; only vLLM's servers give them.
+    """
     stream: bool = False
     """Read answers as they are written: of one that is cut off, what came before is journalled."""
     max_answer_bytes: int = Field(default=400_000, ge=1_000)
@@ -93,6 +105,27 @@ class OpenAIConfig(ProgrammerSection):
     def expansions_at_once(self) -> int:
         """As many as requests (each expansion is at least one)."""
         return self.max_concurrency
+
+    @field_validator("extra_body")
+    @classmethod
+    def _not_ours(cls, values: dict[str, Any]) -> dict[str, Any]:
+        ours = sorted(OWN_FIELDS.keys() & values.keys())
+        if ours:
+            raise ValueError(f"{ours[0]} is set by programmer.{OWN_FIELDS[ours[0]]}")
+        return values
+
+
+class OpenAIConfig(ModelConfig):
+    """Any OpenAI-compatible endpoint."""
+
+    kind: Literal["openai"] = "openai"
+    base_url: str | None = None
+    """Of the endpoint (`http://host:8000/v1`); null: OPENAI_BASE_URL, or else the vendor's own."""
+    api_key_env: str = "OPENAI_API_KEY"
+    """Name of the environment variable that holds the key; the key itself is never configured. An
+    endpoint on this host or in a private network needs none."""
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Sent with each request. `$NAME` in a value stands for an environment variable."""
 
     @field_validator("api_key_env")
     @classmethod
@@ -119,14 +152,6 @@ class OpenAIConfig(ProgrammerSection):
                     "folder keeps the configuration, and no secrets",
                     {"header": name},
                 )
-        return values
-
-    @field_validator("extra_body")
-    @classmethod
-    def _not_ours(cls, values: dict[str, Any]) -> dict[str, Any]:
-        ours = sorted(OWN_FIELDS.keys() & values.keys())
-        if ours:
-            raise ValueError(f"{ours[0]} is set by programmer.{OWN_FIELDS[ours[0]]}")
         return values
 
 

@@ -15,3 +15,12 @@ class ProgrammerSection(Section):
         0 where writing takes no longer than judging.
         """
         return 0
+
+    def reserved_gpus(self, device: str) -> int:
+        """Return the GPUs that it takes for itself, so that none of them is given to candidates.
+
+        Args:
+            device: of candidates, `cpu` or `cuda`.
+        """
+        del device
+        return 0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kopt.actors.config import ClusterConfig, EvaluateConfig
 from kopt.actors.programmers.config import ProgrammerConfig
@@ -16,6 +16,10 @@ from kopt.registry import Registry
 if TYPE_CHECKING:  # a programmer that asks over HTTP needs neither Ray nor torch
     from kopt.actors.cluster import Cluster
     from kopt.actors.quiet import Quiet
+
+
+def _drop(figures: Mapping[str, Any]) -> None:
+    del figures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,8 @@ class Workplace:
     """Name of the fleet's arm."""
     warn: Callable[[str], None]
     """Shows one line to the user; for what is counted and does not stop the search."""
+    keep_figures: Callable[[Mapping[str, Any]], None] = _drop
+    """Keeps figures of the programmer's own in the run's manifest."""
 
 
 PROGRAMMERS: Registry[Programmer] = Registry("programmer", entry_point_group="kopt.programmers")

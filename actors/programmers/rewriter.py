@@ -25,14 +25,15 @@ class RayRewriter:
 
     def __init__(self, config: RewriterConfig, workplace: Workplace) -> None:
         """Start the processes on the programmer lane."""
-        del config
+        fold = config.fold
         cluster = workplace.cluster
         self._mode = workplace.evaluate.module_mode
         self._quiet = workplace.quiet
 
         def start(number: int) -> Any:  # noqa: ANN401 - Ray types no handle
             del number
-            return ray.remote(RewriterWorker).options(**cluster.options("programmer")).remote()
+            remote = ray.remote(RewriterWorker).options(**cluster.options("programmer"))
+            return remote.remote(fold=fold)
 
         self._lane = ActorLane(
             "rewriter",

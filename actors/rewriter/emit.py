@@ -7,13 +7,14 @@ freed as in code written by hand.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import fx
 
 from kopt.actors.rewriter.codegen import FusedKernel
+from kopt.actors.rewriter.cost import VIEWS
 from kopt.actors.rewriter.graph import Aten, NotRewritable, aten
 from kopt.actors.rewriter.spelling import spell
 
@@ -38,6 +39,14 @@ class Body:
 
     lines: tuple[str, ...]
     results: tuple[str, ...]
+    folding: tuple[str, ...] = ()
+    """Statements before those of `lines` that depend on the module's own tensors alone."""
+    folded: tuple[str, ...] = ()
+    """Names that `lines` reads of what `folding` computes."""
+    folds: bool = False
+    """Whether anything but a view depends on the module's own tensors alone."""
+    weights: tuple[str, ...] = ()
+    """Expressions of the module's tensors that `folding` reads."""
 
 
 def emit_body(
@@ -47,6 +56,8 @@ def emit_body(
     taken: Sequence[str],
     device: str,
     kernels: Sequence[FusedKernel] = (),
+    owner: str = "self",
+    fold_first: bool = False,
 ) -> Body:
     """Write the graph's calls as statements.
 
@@ -56,11 +67,16 @@ def emit_body(
         taken: names that variables may not have.
         device: expression of the device that new tensors are made on, such as `x.device`.
         kernels: generated kernels in place of the nodes they name.
+        owner: what the body calls the module.
+        fold_first: put what depends on the module's own tensors alone before all else, apart.
 
     Raises:
         NotRewritable: an argument has no Python spelling.
     """
-    return _Writer(module, leaves=leaves, taken=taken, device=device, kernels=kernels).body()
+    writer = _Writer(
+        module, leaves=leaves, taken=taken, device=device, kernels=kernels, owner=owner
+    )
+    return writer.body(fold_first=fold_first)
 
 
 class _Writer:
@@ -72,30 +88,60 @@ class _Writer:
         taken: Sequence[str],
         device: str,
         kernels: Sequence[FusedKernel],
+        owner: str,
     ) -> None:
         self._module = module
+        self._held = {
+            n for n, text in leaves.items() if text.startswith((f"{owner}.", f"{owner}["))
+        }
         self._leaves = leaves
         self._taken = set(taken)
         self._device = device
         self._inlined = _inlined(module, kernels)
         self._units = [u for u in _ordered(module, kernels) if u not in self._inlined]
-        self._weights = _weights(module, leaves)
+        self._weights = _weights(module, self._held)
         self._last = self._last_readers()
         self._names: dict[fx.Node, str] = {}
         self._lines: list[str] = []
 
-    def body(self) -> Body:
+    def body(self, *, fold_first: bool) -> Body:
         for node in self._module.graph.nodes:
             if node.op == "placeholder":
                 self._names[node] = self._leaves.get(node.name, "")
-        for place, unit in enumerate(self._units):
+        folding = [unit for unit in self._units if self._folds(unit)]
+        folds = any(not isinstance(unit, fx.Node) or unit.target not in VIEWS for unit in folding)
+        if not (folds and fold_first):
+            folding = []
+        if folding:
+            rest = [unit for unit in self._units if unit not in folding]
+            self._units = [*folding, *rest]
+            self._last = self._last_readers()
+        for place, unit in enumerate(self._units[: len(folding)]):
+            self._write(unit, place)
+        apart, self._lines = self._lines, []
+        for place, unit in enumerate(self._units[len(folding) :], start=len(folding)):
             self._write(unit, place)
         results = self._module.graph.output_node().args[0]
         assert isinstance(results, tuple | list)
+        made = {node for unit in folding for node in _outputs(unit)}
+        last = {node: place for node, place in self._last.items() if node in made}
+        read = {arg for unit in folding for arg in self._variables(_reads(unit))}
+        leaves = [n for n in self._module.graph.nodes if n in read and n.op == "placeholder"]
         return Body(
             lines=tuple(self._lines),
             results=tuple(self._result(node) for node in results if isinstance(node, fx.Node)),
+            folds=folds,
+            folding=tuple(apart),
+            folded=tuple(self._names[n] for n, place in last.items() if place >= len(folding)),
+            weights=tuple(self._names[node] for node in leaves),
         )
+
+    def _folds(self, unit: Unit) -> bool:
+        """Whether a statement depends on the module's own tensors alone."""
+        if isinstance(unit, fx.Node):
+            return unit in self._weights
+        read = self._variables(unit.inputs)
+        return bool(read) and all(n in self._weights or n.name in self._held for n in read)
 
     def _result(self, node: fx.Node) -> str:
         """Return the expression of a result; one that is an input's memory is copied."""
@@ -210,13 +256,12 @@ def _occurrences(reader: fx.Node) -> list[fx.Node]:
     return found
 
 
-def _weights(module: fx.GraphModule, leaves: Mapping[str, str]) -> set[fx.Node]:
+def _weights(module: fx.GraphModule, held: Collection[str]) -> set[fx.Node]:
     """Return calls that depend on the module's own tensors only."""
     found: set[fx.Node] = set()
     for node in module.graph.nodes:
         read = node.all_input_nodes if node.op == "call_function" else []
-        held = (arg in found or leaves.get(arg.name, "").startswith("self.") for arg in read)
-        if read and all(held):
+        if read and all(arg in found or arg.name in held for arg in read):
             found.add(node)
     return found
 
@@ -228,6 +273,10 @@ def _bytes(node: fx.Node) -> int:
 
 def _reads(unit: Unit) -> tuple[fx.Node, ...]:
     return tuple(unit.all_input_nodes) if isinstance(unit, fx.Node) else unit.inputs
+
+
+def _outputs(unit: Unit) -> tuple[fx.Node, ...]:
+    return (unit,) if isinstance(unit, fx.Node) else unit.outputs
 
 
 def _ordered(module: fx.GraphModule, kernels: Sequence[FusedKernel]) -> list[Unit]:

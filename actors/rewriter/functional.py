@@ -46,21 +46,27 @@ def functionalise(module: fx.GraphModule, attributes: dict[str, str]) -> tuple[E
         if target is aten.detach_.default:
             node.replace_all_uses_with(changed)
             module.graph.erase_node(node)
-        elif _is_counter(node, changed, attributes):
+        elif _is_counter(changed, attributes):
             effects.append(Effect(attribute=attributes[changed.name], amount=int(node.args[1])))
+            node.replace_all_uses_with(changed)
             module.graph.erase_node(node)
         elif not _plain(module, node, changed, position):
             return None
     return tuple(effects)
 
 
-def _is_counter(node: fx.Node, changed: fx.Node, attributes: dict[str, str]) -> bool:
-    return (
-        node.target is aten.add_.Tensor
-        and changed.name in attributes
-        and list(changed.users) == [node]
-        and not node.users
-        and isinstance(node.args[1], int)
+def _is_counter(changed: fx.Node, attributes: dict[str, str]) -> bool:
+    """Whether all that happens to a buffer is that numbers are added (twice, if used twice)."""
+    return changed.name in attributes and _only_counts(changed)
+
+
+def _only_counts(node: fx.Node) -> bool:
+    return all(
+        user.target is aten.add_.Tensor
+        and user.args[0] is node
+        and isinstance(user.args[1], int)
+        and _only_counts(user)
+        for user in node.users
     )
 
 

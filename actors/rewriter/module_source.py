@@ -13,9 +13,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from kopt.actors.rewriter.graph import NotRewritable
-from kopt.problem import CANDIDATE_CLASS, REFERENCE_CLASS
+from kopt.problem import (
+    CANDIDATE_CLASS,
+    INIT_INPUTS_FUNCTION,
+    INPUT_CASES_FUNCTION,
+    INPUTS_FUNCTION,
+    REFERENCE_CLASS,
+)
 
-LEFT_OUT = frozenset({"get_inputs", "get_init_inputs"})
+LEFT_OUT = frozenset({INPUTS_FUNCTION, INIT_INPUTS_FUNCTION, INPUT_CASES_FUNCTION})
+GENERAL_METHOD = "forward_of_any_size"
+"""Name of the reference's forward in a candidate that is given other sizes too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +45,8 @@ class Skeleton:
     """What forward calls the module: self."""
     indent: str
     """White space before a member of the class."""
+    is_general: bool
+    """Whether the head has the reference's forward, for other sizes than those captured."""
 
 
 def skeleton(source: str) -> Skeleton:
@@ -53,9 +63,15 @@ def skeleton(source: str) -> Skeleton:
     if model is None:
         raise NotRewritable(f"{REFERENCE_CLASS} is no class at the top level of the source")
     forward = _forward(tree, model)
-    kept = [n for n in model.body if n is not forward and not _is_docstring(n)]
-    kept = _reachable_members(kept)
-    members = [_text(lines, node) for node in kept]
+    # A problem with input cases asks for other sizes than those that are written into the code.
+    is_general = any(INPUT_CASES_FUNCTION in _bound(node) for node in tree.body)
+    if is_general and forward not in model.body:
+        raise NotRewritable(f"{REFERENCE_CLASS} inherits forward, and is asked for other sizes")
+    kept = [n for n in model.body if not _is_docstring(n) and (is_general or n is not forward)]
+    kept = _reachable_members(kept, also=("forward",) if is_general else ())
+    members = [
+        _general(_text(lines, node)) if node is forward else _text(lines, node) for node in kept
+    ]
     head = _text_of_class_line(lines, model) + "".join(f"\n{member}" for member in members)
     needed = _needed(tree, [*model.bases, *model.keywords, *kept])
     imports, definitions = [], []
@@ -75,6 +91,7 @@ def skeleton(source: str) -> Skeleton:
         parameters=_parameters(forward),
         owner=(*forward.args.posonlyargs, *forward.args.args)[0].arg,
         indent=_indent(lines, model),
+        is_general=is_general,
     )
 
 
@@ -86,6 +103,7 @@ def assemble(
     definitions: Iterable[str],
     doc: str,
     body: Sequence[str],
+    method: Sequence[str] = (),
 ) -> str:
     """Put a candidate's file together.
 
@@ -96,6 +114,7 @@ def assemble(
         definitions: source of kernels, module level.
         doc: one line about forward.
         body: statements of forward, not indented.
+        method: one more method of the class, not indented.
     """
     future = [line for line in parts.imports if "__future__" in line]
     own = [line for line in parts.imports if "__future__" not in line]
@@ -117,6 +136,8 @@ def assemble(
         text += gap + before
     one, two = parts.indent, parts.indent * 2
     forward = [f"{one}{parts.signature}", f'{two}"""{doc}"""', *(f"{two}{s}" for s in body)]
+    if method:
+        forward = [*(one + line for line in method), "", *forward]
     return text + "\n\n\n" + parts.head + "\n\n" + "\n".join(forward) + "\n"
 
 
@@ -140,10 +161,15 @@ def _is_docstring(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def _reachable_members(members: list[ast.stmt]) -> list[ast.stmt]:
-    """Drop methods that construction does not call by name."""
+def _general(text: str) -> str:
+    """Return the text of forward under its other name."""
+    return text.replace("def forward(", f"def {GENERAL_METHOD}(", 1)
+
+
+def _reachable_members(members: list[ast.stmt], *, also: Sequence[str]) -> list[ast.stmt]:
+    """Drop methods that neither construction nor `also` calls by name."""
     methods = {n.name: n for n in members if isinstance(n, ast.FunctionDef)}
-    reached = {name for name in methods if name.startswith("__")}
+    reached = {name for name in methods if name.startswith("__") or name in also}
     reached |= {n.name for n in methods.values() if n.decorator_list}
     waiting: list[ast.stmt] = [n for n in members if getattr(n, "name", None) not in methods]
     waiting += [methods[name] for name in reached]

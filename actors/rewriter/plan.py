@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 from kopt.actors.rewriter.codegen import Schedule
 from kopt.candidate import Language
 
+Fold = Literal["call", "cached"]
 MARKER = "# kopt rewriter plan: "
 
 
@@ -27,10 +28,13 @@ class Plan:
     """Rules left out."""
     schedule: Schedule | None = None
     """How generated kernels are written; None leaves every call to torch."""
+    fold: Fold = "call"
+    """Whether what depends on weights alone is computed at every call, or once while they last."""
 
     def marker(self) -> str:
         """Return the comment that stands in the source."""
         data: dict[str, Any] = {"algebra": self.algebra, "without": list(self.without)}
+        data["fold"] = self.fold
         data["schedule"] = None if self.schedule is None else self.schedule.to_json()
         return MARKER + json.dumps(data, sort_keys=True, separators=(",", ":"))
 
@@ -47,6 +51,7 @@ def plan_of(source: str) -> Plan | None:
                 algebra=bool(data["algebra"]),
                 without=tuple(str(name) for name in data["without"]),
                 schedule=None if schedule is None else Schedule(**schedule),
+                fold="cached" if data.get("fold") == "cached" else "call",
             )
         except (ValueError, KeyError, TypeError):
             return None

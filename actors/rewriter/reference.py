@@ -42,8 +42,15 @@ class Reference:
     """The mode that its tensors belong to; None where they are real."""
 
 
-def load_reference(problem: Problem, *, mode: ModuleMode) -> Reference:
+def load_reference(
+    problem: Problem, *, mode: ModuleMode, batch: tuple[int, int] | None = None
+) -> Reference:
     """Construct the problem's Model and inputs, cast to the problem's dtype.
+
+    Args:
+        problem: to construct.
+        mode: how its modules run.
+        batch: a leading size of inputs, and what it is cut to; None leaves inputs as made.
 
     Raises:
         ProblemError: the source does not import, or breaks the contract.
@@ -54,14 +61,14 @@ def load_reference(problem: Problem, *, mode: ModuleMode) -> Reference:
         fake = FakeTensorMode(allow_non_fake_inputs=True)
         try:
             with fake:
-                model, arguments = _make(problem, module, mode=mode)
+                model, arguments = _make(problem, module, mode=mode, batch=batch)
             return Reference(model=model, arguments=arguments, fake=fake)
         except ProblemError:
             raise
         except Exception:  # noqa: BLE001 -- the source's own code: real values may be all it needs
             pass
         try:
-            model, arguments = _make(problem, module, mode=mode)
+            model, arguments = _make(problem, module, mode=mode, batch=batch)
         except ProblemError:
             raise
         except Exception as error:
@@ -133,7 +140,7 @@ def _imported(problem: Problem) -> Iterator[ModuleType]:
 
 
 def _make(
-    problem: Problem, module: ModuleType, *, mode: ModuleMode
+    problem: Problem, module: ModuleType, *, mode: ModuleMode, batch: tuple[int, int] | None
 ) -> tuple[nn.Module, tuple[Any, ...]]:
     made_by = getattr(module, REFERENCE_CLASS, None)
     if made_by is None:
@@ -149,6 +156,8 @@ def _make(
             problem.name, f"{REFERENCE_CLASS} must be an nn.Module, got {type(model).__name__}"
         )
     arguments = tuple(make_inputs())
+    if batch is not None:
+        arguments = pytree.tree_map_only(torch.Tensor, lambda t: _cut(t, *batch), arguments)
     _check_call(problem, model, arguments)
     if problem.dtype is not None:
         dtype = getattr(torch, problem.dtype)
@@ -157,6 +166,10 @@ def _make(
             torch.Tensor, lambda t: t.to(dtype) if t.is_floating_point() else t, arguments
         )
     return (model.eval() if mode == "eval" else model), arguments
+
+
+def _cut(held: torch.Tensor, size: int, smaller: int) -> torch.Tensor:
+    return held[:smaller].clone() if held.dim() and held.shape[0] == size else held
 
 
 def _check_call(problem: Problem, model: nn.Module, arguments: tuple[Any, ...]) -> None:

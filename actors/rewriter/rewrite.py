@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -28,6 +28,14 @@ LEAST_GAIN = 0.98
 """A detour must bring the whole graph's cost below this part of it."""
 
 
+class Step(NamedTuple):
+    """One application of a rule."""
+
+    rule: str
+    place: int
+    """Of the call among the graph's nodes, just before."""
+
+
 def all_rules() -> list[Rule]:
     """Return every rule, in the order of their names."""
     return [RULES.create(name) for name in RULES]
@@ -39,8 +47,8 @@ def rewritten(
     mode: FakeTensorMode,
     device: DeviceKind,
     without: Collection[str] = (),
-) -> tuple[fx.GraphModule, list[str]]:
-    """Return a rewritten copy of a graph, and the names of the rules that were applied, in order.
+) -> tuple[fx.GraphModule, list[Step]]:
+    """Return a rewritten copy of a graph, and the steps that led there, in order.
 
     Args:
         module: a graph in normal form; not changed.
@@ -61,22 +69,23 @@ def rewritten(
 
 def _greedy(
     module: fx.GraphModule, rules: Sequence[Rule], *, mode: FakeTensorMode, device: DeviceKind
-) -> tuple[fx.GraphModule, list[str]]:
+) -> tuple[fx.GraphModule, list[Step]]:
     """Apply rules that pay, in place, until there are none."""
-    applied: list[str] = []
+    applied: list[Step] = []
     while len(applied) < MAX_STEPS:
-        name = _step(module, rules, mode=mode, device=device)
-        if name is None:
+        step = _step(module, rules, mode=mode, device=device)
+        if step is None:
             break
-        applied.append(name)
+        applied.append(step)
         normalise(module, mode)
     return module, applied
 
 
 def _step(
     module: fx.GraphModule, rules: Sequence[Rule], *, mode: FakeTensorMode, device: DeviceKind
-) -> str | None:
-    """Apply the best rule at the last call where one pays; return its name, or None."""
+) -> Step | None:
+    """Apply the best rule at the last call where one pays; return the step, or None."""
+    places = {node: place for place, node in enumerate(module.graph.nodes)}
     for node in reversed(list(calls(module))):
         best: tuple[float, Rule] | None = None
         for rule in rules:
@@ -86,13 +95,13 @@ def _step(
             if gain is not None and gain > 0 and (best is None or gain > best[0]):
                 best = gain, rule
         if best is not None and apply(module, node, best[1], mode=mode):
-            return best[1].name
+            return Step(best[1].name, places[node])
     return None
 
 
 def _detour(
     module: fx.GraphModule, rules: Sequence[Rule], *, mode: FakeTensorMode, device: DeviceKind
-) -> tuple[fx.GraphModule, list[str]] | None:
+) -> tuple[fx.GraphModule, list[Step]] | None:
     """Return a graph that costs less by way of one rewrite that does not pay by itself."""
     start = graph_seconds(module.graph.nodes, device=device)
     tries = 0
@@ -112,7 +121,7 @@ def _detour(
             normalise(other, mode)
             other, applied = _greedy(other, rules, mode=mode, device=device)
             if graph_seconds(other.graph.nodes, device=device) < start * LEAST_GAIN:
-                return other, [rule.name, *applied]
+                return other, [Step(rule.name, place), *applied]
     return None
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import logging
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from torch import fx
 
 from kopt.actors.rewriter.capture import Captured, capture
-from kopt.actors.rewriter.codegen import Schedule, fuse, schedules
+from kopt.actors.rewriter.codegen import FusedKernel, Schedule, fuse, schedules
+from kopt.actors.rewriter.cost import VIEWS
 from kopt.actors.rewriter.graph import on_device
 from kopt.actors.rewriter.module_source import Skeleton, skeleton
+from kopt.actors.rewriter.moves import ordered
 from kopt.actors.rewriter.plan import (
+    Fold,
     Plan,
     neighbour_plans,
     plan_of,
@@ -20,12 +24,16 @@ from kopt.actors.rewriter.plan import (
     safer_plans,
     without_marker,
 )
+from kopt.actors.rewriter.proof import Prover
 from kopt.actors.rewriter.reference import ModuleMode
 from kopt.actors.rewriter.rewrite import rewritten
+from kopt.actors.rewriter.running_stats import Movement, opened
 from kopt.actors.rewriter.write import Written, write_candidate
 from kopt.candidate import Language
 from kopt.expansion import Mode
 from kopt.problem import Problem
+
+log = logging.getLogger(__name__)
 
 DeviceKind = Literal["cpu", "cuda"]
 KERNEL_LANGUAGE: dict[DeviceKind, Language] = {"cpu": "cpp", "cuda": "triton"}
@@ -38,6 +46,8 @@ class Form:
     graph: fx.GraphModule
     applied: tuple[str, ...]
     """In order; a rule may stand there several times."""
+    refused: str = ""
+    """Why rules that pay are not applied; empty where all are."""
 
 
 class Study:
@@ -50,6 +60,7 @@ class Study:
         mode: ModuleMode,
         device: DeviceKind,
         languages: Collection[Language],
+        fold: Fold = "call",
     ) -> None:
         """Capture the problem.
 
@@ -60,24 +71,38 @@ class Study:
         self._captured: Captured = capture(problem, mode=mode)
         self._parts: Skeleton = skeleton(problem.source)
         self._mode = mode
+        self._fold: Fold = fold
         self._device: DeviceKind = device
         self._kernels = KERNEL_LANGUAGE[device] in languages
         self._plain = Form(graph=self._captured.graph, applied=())
+        self._prover = Prover(self._captured, mode=mode)
+        self._refuted: set[str] = set()
+        self._degenerate: str | None = None
         self._forms: dict[tuple[str, ...], Form] = {}
         self._written: dict[Plan, Written] = {}
         self._ways: list[Schedule] | None = None
 
-    def candidates(self, parent_source: str | None, *, mode: Mode, limit: int) -> list[Written]:
+    def candidates(
+        self,
+        parent_source: str | None,
+        *,
+        mode: Mode,
+        limit: int,
+        findings: Sequence[str] = (),
+    ) -> list[Written]:
         """Return the first candidates of a node, no two with equal code.
 
         Args:
             parent_source: of the node; None for the root.
             mode: of the expansion.
             limit: how many at most.
+            findings: names of the tools that found something in the node's profile, the most
+                severe first.
         """
         seen = set() if parent_source is None else {without_marker(parent_source)}
         found: list[Written] = []
-        for plan in self._plans(parent_source, mode=mode):
+        for each in self._plans(parent_source, mode=mode, findings=findings):
+            plan = replace(each, fold=self._fold)
             if len(found) >= limit:
                 break
             written = self.written(plan)
@@ -91,10 +116,11 @@ class Study:
         """Return the source of a plan."""
         if plan not in self._written:
             form = self.form(plan)
-            graph, kernels = form.graph, []
+            graph = form.graph
+            kernels: list[FusedKernel] = []
+            movements: tuple[Movement, ...] = ()
             if plan.schedule is not None:
-                graph = on_device(graph, self._device)
-                kernels = fuse(graph, device=self._device, schedule=plan.schedule)
+                graph, kernels, movements = self._generated(form.graph, plan.schedule)
                 if not kernels:  # nothing to schedule: the same as without
                     return self.written(replace(plan, schedule=None))
             self._written[plan] = write_candidate(
@@ -105,34 +131,79 @@ class Study:
                 plan=plan,
                 mode=self._mode,
                 kernels=kernels,
+                movements=movements,
+                remark=self._remark(),
             )
         return self._written[plan]
+
+    def _generated(
+        self, plain: fx.GraphModule, schedule: Schedule
+    ) -> tuple[fx.GraphModule, list[FusedKernel], tuple[Movement, ...]]:
+        """Return the graph on its device, kernels for it, and buffers that its last results move.
+
+        Norms that keep statistics are opened where kernels take in all that they consist of.
+        """
+        open_form = opened(plain, self._captured.mode)
+        if open_form is not None:
+            places = {n: place for place, n in enumerate(open_form.graph.graph.nodes)}
+            needed = {places[node] for node in open_form.statistics}
+            graph = on_device(open_form.graph, self._device)
+            kernels = fuse(graph, device=self._device, schedule=schedule)
+            nodes = list(graph.graph.nodes)
+            taken = {node for kernel in kernels for node in kernel.nodes}
+            left = [nodes[place] for place in needed if nodes[place] not in taken]
+            if kernels and all(node.target in VIEWS for node in left):
+                return graph, kernels, open_form.movements
+        graph = on_device(plain, self._device)
+        return graph, fuse(graph, device=self._device, schedule=schedule), ()
+
+    def _remark(self) -> str:
+        """Return what is degenerate about the task, in words; empty where nothing is."""
+        if self._degenerate is None:
+            found = self._prover.degenerate()
+            self._degenerate = f"a degenerate task: {found}" if found else ""
+        return self._degenerate
 
     def form(self, plan: Plan) -> Form:
         """Return the graph of a plan."""
         if not plan.algebra:
             return self._plain
         if plan.without not in self._forms:
-            graph, applied = rewritten(
+            self._forms[plan.without] = self._proved({*plan.without})
+        return self._forms[plan.without]
+
+    def _proved(self, without: set[str]) -> Form:
+        """Return the graph that the rules lead to, but for those that do not stand the proof."""
+        while True:
+            graph, steps = rewritten(
                 self._plain.graph,
                 mode=self._captured.mode,
                 device=self._device,
-                without=plan.without,
+                without=without | self._refuted,
             )
-            self._forms[plan.without] = Form(graph=graph, applied=tuple(applied))
-        return self._forms[plan.without]
+            refuted = self._prover.refute(steps)
+            if refuted is None:
+                return Form(graph=graph, applied=tuple(step.rule for step in steps))
+            log.error("%s: %s", self._captured.problem.name, refuted.reason)
+            if refuted.rule is None:
+                return replace(self._plain, refused=refuted.reason)
+            self._refuted.add(refuted.rule)
 
-    def _plans(self, parent_source: str | None, *, mode: Mode) -> Iterator[Plan]:
+    def _plans(
+        self, parent_source: str | None, *, mode: Mode, findings: Sequence[str]
+    ) -> Iterable[Plan]:
         applied = tuple(dict.fromkeys(self.form(Plan()).applied))
         ways = self._schedules()
         parent = None if parent_source is None else plan_of(parent_source)
+        # Lists are of plans that fold at every call: the fold is the study's.
+        parent = None if parent is None else replace(parent, fold="call")
         if parent is None:
             return root_plans(schedules=ways, applied=applied)
         if mode == "debug":
             return safer_plans(parent, schedules=ways, applied=applied)
         tried = set(root_plans(schedules=ways, applied=applied))
         plans = neighbour_plans(parent, schedules=ways, applied=applied)
-        return (plan for plan in plans if plan not in tried)
+        return ordered((plan for plan in plans if plan not in tried), parent, tools=findings)
 
     def _schedules(self) -> list[Schedule]:
         if not self._kernels:

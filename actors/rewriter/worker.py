@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from kopt.actors.rewriter.graph import NotRewritable
+from kopt.actors.rewriter.plan import Fold
 from kopt.actors.rewriter.reference import ModuleMode
 from kopt.actors.rewriter.study import DeviceKind, Study
 from kopt.actors.rewriter.write import Written
@@ -19,7 +20,13 @@ class RewriterWorker:
 
     name = "rewriter"
 
-    def __init__(self) -> None:
+    def __init__(self, *, fold: Fold = "call") -> None:
+        """Begin with nothing read.
+
+        Args:
+            fold: when weights are folded (`programmer.fold`).
+        """
+        self._fold: Fold = fold
         self._studied: OrderedDict[tuple[str, str, str], Study | str] = OrderedDict()
 
     def write(self, request: WriteRequest, mode: ModuleMode) -> Answer:
@@ -42,7 +49,10 @@ class RewriterWorker:
         expansion = request.expansion
         last = expansion.first_child + expansion.num_candidates
         parent = None if request.parent is None else request.parent.candidate.source
-        found = study.candidates(parent, mode=expansion.mode, limit=last + 1)
+        tools = () if request.parent is None else [f.tool for f in request.parent.findings]
+        found = study.candidates(
+            parent, mode=expansion.mode, limit=last + 1, findings=tuple(dict.fromkeys(tools))
+        )
         made = tuple(self._candidate(w, request) for w in found[expansion.first_child : last])
         return Answer(
             candidates=made,
@@ -59,7 +69,11 @@ class RewriterWorker:
         study: Study | str
         try:
             study = Study(
-                request.problem, mode=mode, device=device, languages=request.target.languages
+                request.problem,
+                mode=mode,
+                device=device,
+                languages=request.target.languages,
+                fold=self._fold,
             )
         except NotRewritable as error:
             study = error.reason

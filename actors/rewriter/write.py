@@ -11,13 +11,16 @@ from torch.utils import _pytree as pytree
 
 from kopt.actors.rewriter.capture import Captured
 from kopt.actors.rewriter.codegen import FusedKernel, cpp_loader_source
-from kopt.actors.rewriter.emit import emit_body
+from kopt.actors.rewriter.emit import Body, emit_body
 from kopt.actors.rewriter.graph import NotRewritable
-from kopt.actors.rewriter.module_source import Skeleton, assemble
+from kopt.actors.rewriter.module_source import GENERAL_METHOD, Skeleton, assemble
 from kopt.actors.rewriter.plan import Plan, language_of
 from kopt.actors.rewriter.reference import ModuleMode
 from kopt.actors.rewriter.rules import RULES
+from kopt.actors.rewriter.running_stats import Movement
 from kopt.candidate import Language
+
+FOLD_METHOD = "fold_weights"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +41,21 @@ def write_candidate(
     plan: Plan,
     mode: ModuleMode,
     kernels: Sequence[FusedKernel] = (),
+    movements: Sequence[Movement] = (),
+    remark: str = "",
 ) -> Written:
     """Write the file.
+
+    Args:
+        captured: the reference.
+        parts: of its source.
+        graph: what to compute.
+        applied: rules that led to the graph.
+        plan: of the candidate.
+        mode: how modules run.
+        kernels: generated, in place of calls of the graph.
+        movements: buffers that the graph's last results move, one each.
+        remark: what whoever reads a speed-up of it should know; empty for nothing.
 
     Raises:
         NotRewritable: an argument or a result of forward has no Python spelling here.
@@ -59,31 +75,74 @@ def write_candidate(
         taken=[p.lstrip("*") for p in parts.parameters] + [owner, "torch", "F"],
         device=where,
         kernels=kernels,
+        owner=owner,
+        fold_first=plan.fold == "cached",
     )
     lines = [*_guards(captured, parts, paths)]
     lines += [f"{_member(owner, e.attribute)}.add_({e.amount})" for e in captured.effects]
+    if body.folding:
+        names = ", ".join(body.folded)
+        comma = "," if len(body.folded) == 1 else ""
+        lines.append(f"{names}{comma} = {owner}.{FOLD_METHOD}()")
     lines += body.lines
-    lines.append(f"return {_result(captured, body.results)}")
+    given = len(body.results) - len(movements)
+    for moved, result in zip(movements, body.results[given:], strict=True):
+        keep, share = 1.0 - moved.momentum, moved.momentum
+        lines.append(f"{leaves[moved.buffer]}.mul_({keep!r}).add_({result}, alpha={share!r})")
+    lines.append(f"return {_result(captured, body.results[:given])}")
     languages = {kernel.language for kernel in kernels}
     definitions = [kernel.definition for kernel in kernels if kernel.definition]
     if "cpp" in languages:
         definitions.insert(0, cpp_loader_source())
+    method = _fold_method(owner, body) if body.folding else []
     if "F" in parts.bound or "F" in parts.parameters:
-        lines = [re.sub(r"\bF\.(?=\w+\()", "torch.nn.functional.", line) for line in lines]
+        lines, method = (
+            [re.sub(r"\bF\.(?=\w+\()", "torch.nn.functional.", line) for line in part]
+            for part in (lines, method)
+        )
     imports = ["import torch"]
-    if any(re.search(r"\bF\.\w+\(", line) for line in lines):
+    if any(re.search(r"\bF\.\w+\(", line) for line in (*lines, *method)):
         imports.append("import torch.nn.functional as F")
     imports += [line for kernel in kernels for line in kernel.imports]
-    strategy = _words(applied, kernels)
+    strategy = _words(applied, kernels) + (f" ({remark})" if remark else "")
     source = assemble(
         parts,
-        header=_header(applied, kernels, mode),
+        header=_header(applied, kernels, mode, remarks=(_fold_remark(body), remark)),
         imports=list(dict.fromkeys(imports)),
         definitions=[plan.marker(), *definitions],
         doc=f"{strategy[0].upper()}{strategy[1:]}.",
         body=lines,
+        method=method,
     )
     return Written(source=source, language=language_of(languages), strategy=strategy)
+
+
+def _fold_method(owner: str, body: Body) -> list[str]:
+    """Return a method that computes what depends on weights alone, once while they last."""
+    held, folded = _tuple(body.weights), _tuple(body.folded)
+    return [
+        f"def {FOLD_METHOD}({owner}):",
+        '    """Return what depends on weights alone; computed anew where one has changed."""',
+        f"    held = {held}",
+        "    state = [(each.data_ptr(), each._version, each.device) for each in held]",
+        f'    if getattr({owner}, "_fold_state", None) != state:',
+        "        with torch.no_grad():",
+        *(f"            {line}" for line in body.folding),
+        f"        {owner}._fold_state, {owner}._folded = state, {folded}",
+        f"    return {owner}._folded",
+    ]
+
+
+def _tuple(expressions: Sequence[str]) -> str:
+    inside = ", ".join(expressions)
+    return f"({inside},)" if len(expressions) == 1 else f"({inside})"
+
+
+def _fold_remark(body: Body) -> str:
+    """Return when weights are folded, where any are."""
+    if body.folding:
+        return "weights are folded once, and again where one has changed"
+    return "weights are folded at every call" if body.folds else ""
 
 
 def _member(owner: str, path: str) -> str:
@@ -109,11 +168,15 @@ def _guards(captured: Captured, parts: Skeleton, paths: dict[str, str]) -> list[
     for name, arg in captured.arguments.items():
         path = paths[name]
         kind = f"{arg.shape} {arg.dtype}"
-        lines += [
-            f"if {path}.shape != {arg.shape} or {path}.dtype != {arg.dtype}:",
+        lines.append(f"if {path}.shape != {arg.shape} or {path}.dtype != {arg.dtype}:")
+        if parts.is_general:
+            given = ", ".join(parts.parameters)
+            lines.append(f"    return {parts.owner}.{GENERAL_METHOD}({given})")
+            continue
+        lines.append(
             f'    raise ValueError(f"expected {_quoted(path)} {kind}, found '
-            f'{{tuple({path}.shape)}} {{{path}.dtype}}")',
-        ]
+            f'{{tuple({path}.shape)}} {{{path}.dtype}}")'
+        )
     for constant in captured.constants:
         path, value = _path(parts, constant.path), constant.value
         if value is not None and not isinstance(value, bool | int | float | str):
@@ -161,7 +224,13 @@ def _words(applied: Sequence[str], kernels: Sequence[FusedKernel]) -> str:
     return " with ".join(parts) if parts else "the reference's calls, written straight"
 
 
-def _header(applied: Sequence[str], kernels: Sequence[FusedKernel], mode: ModuleMode) -> str:
+def _header(
+    applied: Sequence[str],
+    kernels: Sequence[FusedKernel],
+    mode: ModuleMode,
+    *,
+    remarks: Sequence[str],
+) -> str:
     lines = [f"Written by kopt's rewriter, for modules in {mode} mode."]
     rules = list(dict.fromkeys(applied))
     if rules:
@@ -172,4 +241,6 @@ def _header(applied: Sequence[str], kernels: Sequence[FusedKernel], mode: Module
             "",
             f"Generated kernels: {', '.join(dict.fromkeys(kernel.name for kernel in kernels))}.",
         ]
+    for remark in filter(None, remarks):
+        lines += ["", f"{remark[0].upper()}{remark[1:]}."]
     return "\n".join(lines)

@@ -126,6 +126,20 @@ class Supervisor:
             self._sessions.close_idle()
             return self._judge(problem, candidate, build_dir, laps=laps, is_alone=True)
 
+    def take_up(self, problem: Problem) -> None:
+        """Make a problem ready for its candidates, but for what is measured: nothing is timed.
+
+        Raises:
+            ProblemError: the reference breaks its contract or cannot run here.
+            WorkerLost: the zygote is gone.
+        """
+        generation = self._generation()
+        with (
+            self._sessions.use(problem, generation=generation) as session,
+            session.at_baselines,
+        ):
+            session.baselines.compiled()
+
     @property
     def exchange(self) -> Place:
         """Where inputs and outputs lie that are exchanged with children."""

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 
 from kopt.actors.programmers.config import RecordedConfig
 from kopt.actors.programmers.openai_access import access_of
-from kopt.actors.programmers.openai_config import OpenAIConfig
+from kopt.actors.programmers.openai_config import ModelConfig, OpenAIConfig
+from kopt.actors.programmers.vllm_ahead import check_model, find_python
+from kopt.actors.programmers.vllm_config import VllmConfig
 from kopt.config import RunConfig
 from kopt.data.rundir import RunDir
 from kopt.data.seeds import Seeds, resolve_seeds
@@ -25,6 +27,10 @@ def look_ahead(config: RunConfig, problems: Sequence[Problem]) -> Seeds:
     """
     if isinstance(config.programmer, OpenAIConfig):
         access_of(config.programmer, os.environ)
+    if isinstance(config.programmer, VllmConfig) and config.cluster.address == "local":
+        check_model(config.programmer)
+        find_python(config.programmer, os.environ)
+    if isinstance(config.programmer, ModelConfig):
         _check_price(config, config.programmer)
     if isinstance(config.programmer, RecordedConfig):
         RunDir.open(config.programmer.run)
@@ -32,7 +38,7 @@ def look_ahead(config: RunConfig, problems: Sequence[Problem]) -> Seeds:
     return resolve_seeds(config.search.seeds, problems, warn=_say)
 
 
-def _check_price(config: RunConfig, programmer: OpenAIConfig) -> None:
+def _check_price(config: RunConfig, programmer: ModelConfig) -> None:
     """A limit on money that nothing counts towards would never stop the run."""
     price = programmer.price
     if config.limits.cost_usd and not price.prompt_usd_per_mtok + price.completion_usd_per_mtok:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from kopt.actors.programmers.config import RecordedConfig
+from kopt.actors.apis.installed import with_apis
+from kopt.actors.programmers.config import RecordedConfig, RewriterConfig
 from kopt.actors.programmers.recorded import RecordedProgrammer
 from kopt.actors.programmers.registry import Workplace, create_programmer
 from kopt.actors.recorded_evidence import RecordedProfiler
 from kopt.actors.recorded_verdicts import JudgingEvaluator, RecordedEvaluator
 from kopt.cli.profiling import make_profiling
+from kopt.cli.remembering import make_remembering
 from kopt.config import RunConfig
 from kopt.data.fold import RunState
 from kopt.data.recording import NotRecorded, Recording
 from kopt.data.rundir import RunDir
 from kopt.data.seeds import Seeds, keep_seeds, kept_seeds, resolve_seeds
+from kopt.driver.memories import Remembering
 from kopt.driver.order import RecordedOrder
 from kopt.driver.profiles import Profiling
 from kopt.driver.seeds import SeededProgrammer
 from kopt.driver.task import SearchTask
+from kopt.environment import cache_dir
 from kopt.errors import ConfigError
 from kopt.ports import Evaluator, Profiler, Programmer, Target
 
@@ -33,6 +38,7 @@ class Crew:
     programmer: Programmer
     evaluator: Evaluator
     profiling: Profiling
+    remembering: Remembering
     target: Target
     """What candidates are written for, and their verdicts name."""
     device: dict[str, Any]
@@ -87,13 +93,19 @@ async def assemble(
         make_profiler=make_profiler,
         warn=workplace.warn,
     )
+    remembering = make_remembering(config, run=run.path, programmer=programmer, warn=workplace.warn)
     if recorded is None:
         if seeds:
             programmer = SeededProgrammer(programmer, seeds)
+        if not isinstance(config.programmer, RewriterConfig):  # it reads words
+            here = await asyncio.to_thread(
+                with_apis, here, cache_dir=cache_dir(), warn=workplace.warn
+            )
         return Crew(
             programmer=programmer,
             evaluator=judge,
             profiling=profiling,
+            remembering=remembering,
             target=here,
             device=device,
         )
@@ -118,6 +130,7 @@ async def assemble(
         programmer=programmer,
         evaluator=evaluator,
         profiling=profiling,
+        remembering=remembering,
         target=target,
         device=device,
     )

@@ -22,6 +22,8 @@ COMMANDS: dict[str, str] = {
     "findings": "what the micro-profiling tools find in a recorded profile; no GPU",
     "problems": "list the problems there are; lint them for degenerate tasks",
     "resume": "go on with a run that was interrupted",
+    "watch": "what a run does now and has found so far, from any shell; the tree of a search",
+    "stats": "what runs reached, how sure that is, and which arm is better; runs compared",
     "replay": "rebuild a run's trees from its journal and check them",
     "prompt": "print the prompt of a node, as it was sent",
     "verify": "measure a run's claimed wins again; re-score a KernelBench run folder",

@@ -25,6 +25,7 @@ from kopt.actors.programmers.registry import Workplace
 from kopt.actors.quiet import Quiet
 from kopt.cli.collector import calm_collector
 from kopt.cli.crew import assemble
+from kopt.cli.lane_report import lanes_reported
 from kopt.clock import SystemClock
 from kopt.config import RunConfig, to_plain
 from kopt.data.best import write_best
@@ -40,7 +41,7 @@ from kopt.driver.task import SearchSpec, SearchTask
 from kopt.driver.verdicts import SharedVerdicts
 from kopt.environment import cache_dir
 from kopt.evaluation import from_json
-from kopt.events import EventBody
+from kopt.events import AnswerReceived, EventBody, MemoryUpdated, ProfileAnalysed
 from kopt.ports import EventSink, Target, Terms, Usage
 from kopt.problem import Problem
 from kopt.search.searches import create_search
@@ -171,6 +172,7 @@ def _drive(
     on_target: Callable[[Target], None] | None,
     warn: Callable[[str], None],
 ) -> None:
+    clock = SystemClock()
     secret = config.evaluate.secret
     if secret is None:
         secret = secrets.randbits(63)
@@ -178,7 +180,12 @@ def _drive(
     _write_manifest(run_dir, config, secret=secret, earlier=manifest)
     logs = run_dir.path / "logs"
     logs.mkdir(exist_ok=True)
-    with open_cluster(config.cluster, device=config.device, log_dir=logs) as cluster:
+    with open_cluster(
+        config.cluster,
+        device=config.device,
+        log_dir=logs,
+        reserved_gpus=config.programmer.reserved_gpus,
+    ) as cluster:
 
         async def drive() -> None:
             evaluate = config.evaluate.model_copy(update={"secret": secret})
@@ -204,6 +211,7 @@ def _drive(
                 run_dir=run_dir.path,
                 arm=config.arm_name,
                 warn=warn,
+                keep_figures=run_dir.keep_serving,
             )
             crew = await assemble(
                 config,
@@ -231,7 +239,7 @@ def _drive(
                 programmer=crew.programmer,
                 evaluator=crew.evaluator,
                 sink=ObservedSink(journal, observer),
-                clock=SystemClock(),
+                clock=clock,
                 target=crew.target,
                 pace=pace(config, cluster),
                 limits=Limits(**config.limits.model_dump()),
@@ -239,9 +247,11 @@ def _drive(
                 spent=spent(earlier),
                 terms=Terms(ladder=evaluate.ladder, track=evaluate.track),
                 profiling=crew.profiling,
+                remembering=crew.remembering,
             )
             try:
-                await driver.run()
+                async with lanes_reported(run_dir.path, evaluator.lanes, clock=clock):
+                    await driver.run()
             finally:
                 await crew.programmer.close()
                 if crew.profiling.profiler is not None:
@@ -255,25 +265,16 @@ def spent(state: RunState) -> Spent:
     """Return what the journalled answers of a run have cost."""
     total = Spent()
     for search in state.searches.values():
+        paid: list[AnswerReceived | ProfileAnalysed | MemoryUpdated] = [*search.memory]
         for expansion in search.expansions.values():
-            for answer in expansion.answers.values():
-                total.add(
-                    Usage(
-                        tokens_in=answer.tokens_in,
-                        tokens_out=answer.tokens_out,
-                        cost_usd=answer.cost_usd,
-                    )
+            paid += expansion.answers.values()
+        paid += [each.analysis for each in search.profiles.values() if each.analysis is not None]
+        for said in paid:
+            total.add(
+                Usage(
+                    tokens_in=said.tokens_in, tokens_out=said.tokens_out, cost_usd=said.cost_usd
                 )
-        for profile in search.profiles.values():
-            if profile.analysis is not None:
-                said = profile.analysis
-                total.add(
-                    Usage(
-                        tokens_in=said.tokens_in,
-                        tokens_out=said.tokens_out,
-                        cost_usd=said.cost_usd,
-                    )
-                )
+            )
     return total
 
 

@@ -16,6 +16,7 @@ from kopt.data.journal_files import read_events
 from kopt.data.rundir import RunDir
 from kopt.errors import ConfigError, StoreError
 from kopt.ports import Message
+from kopt.prompts.tokens import prompt_tokens, shared_prefix
 from kopt.prompts.transcript import transcript
 
 EPILOG = """\
@@ -51,6 +52,30 @@ class Place:
         return None if self.node is None else str(self.node)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """How long a prompt is, and how much of it others of its search begin with; about."""
+
+    tokens: int
+    num_prompts: int
+    """Of the search, as far as they can be read."""
+    stable_tokens: int | None
+    """At the start of all of them; None where it has one."""
+    shared_tokens: int | None
+    """At the start of the prompt before it as well; None for the first."""
+
+    def __str__(self) -> str:
+        words = f"about {self.tokens:,} tokens"
+        if self.stable_tokens is not None:
+            words += (
+                f"; {self.stable_tokens:,} of them stand at the start of all {self.num_prompts} "
+                "prompts of its search"
+            )
+        if self.shared_tokens is not None:
+            words += f", {self.shared_tokens:,} at that of the one before it"
+        return words
+
+
 def main(arguments: Sequence[str]) -> int:
     """Print one prompt.
 
@@ -73,13 +98,16 @@ def main(arguments: Sequence[str]) -> int:
     if options is None:
         return DONE
     run = RunDir.open(options.run)
-    place = find(fold(read_events(run.path)), options.node, search=options.search)
+    state = fold(read_events(run.path))
+    place = find(state, options.node, search=options.search)
     sent = place.expansion.prompt
     if sent is None:
         raise ConfigError(f"{place.search} {options.node}: {_why_no_prompt(place)}")
     messages = messages_of(run.artefacts.get(sent.messages))
+    sharing = sharing_of(state.searches[place.search], place.expansion, run=run)
     if not options.json:
         sys.stdout.write(transcript(messages))
+        sys.stderr.write(f"{sharing}\n")
         return DONE
     write_json(
         sys.stdout,
@@ -93,6 +121,9 @@ def main(arguments: Sequence[str]) -> int:
             "messages": [message._asdict() for message in messages],
             "sampling": sent.sampling,
             "tokens": sent.tokens,
+            "estimated_tokens": sharing.tokens,
+            "stable_tokens": sharing.stable_tokens,
+            "shared_tokens": sharing.shared_tokens,
         },
     )
     return DONE
@@ -135,6 +166,40 @@ def find(state: RunState, words: str, *, search: str | None) -> Place:
         found = ", ".join(str(each)[:12] for each in ids[:4])
         raise ConfigError(f"{words!r} begins {len(ids)} ids ({found}, …); give more digits")
     return named[0]
+
+
+def sharing_of(search: SearchState, expansion: ExpansionState, *, run: RunDir) -> Sharing:
+    """Return how a prompt relates to the others of its search, in the order they were sent.
+
+    Args:
+        search: of the expansion.
+        expansion: that has a prompt.
+        run: whose artefacts hold the prompts; one that is damaged is left out.
+    """
+    stable: Sequence[Message] | None = None
+    before: Sequence[Message] | None = None
+    shared: int | None = None
+    tokens = num_prompts = 0
+    for each in search.expansions.values():
+        if each.prompt is None:
+            continue
+        try:
+            messages = messages_of(run.artefacts.get(each.prompt.messages))
+        except StoreError:
+            continue
+        num_prompts += 1
+        stable = messages if stable is None else shared_prefix(stable, messages)
+        if each is expansion:
+            tokens = prompt_tokens(messages)
+            shared = None if before is None else prompt_tokens(shared_prefix(before, messages))
+        before = messages
+    several = stable is not None and num_prompts > 1
+    return Sharing(
+        tokens=tokens,
+        num_prompts=num_prompts,
+        stable_tokens=prompt_tokens(stable) if stable is not None and several else None,
+        shared_tokens=shared,
+    )
 
 
 def messages_of(text: str) -> list[Message]:

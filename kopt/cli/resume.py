@@ -14,6 +14,7 @@ from kopt.cli.output import reserved_stdout
 from kopt.config import RunConfig, load
 from kopt.data.rundir import RunDir
 from kopt.errors import ConfigError
+from kopt.memory.config import NO_MEMORY
 from kopt.problem import Problem
 
 CHANGEABLE = ("cluster", "limits", "max_in_flight", "keep_best", "search.iterations")
@@ -54,6 +55,7 @@ def resumed_config(run: RunDir, overrides: Sequence[str]) -> RunConfig:
         StoreError: the manifest is missing or damaged.
     """
     plain: dict[str, Any] = run.read_manifest()["config"]
+    plain.setdefault("memory", NO_MEMORY.model_dump(mode="json"))
     for text in overrides:
         _apply(plain, text)
     return load(plain)

@@ -27,6 +27,8 @@ class ProblemSummary:
     """Of its best search; `failed` where every search failed without a correct candidate."""
     best: EvalJson | None
     candidates: int
+    cached: int
+    """Of them, those whose verdict was known before: nothing was run."""
     why: str
     """What kept it from being optimized, in a word or a line; empty where it is."""
     path: Path | None
@@ -76,6 +78,10 @@ def summary_text(run: RunDir, summaries: Sequence[ProblemSummary]) -> str:
         if summary.best is not None
         for missing in missing_baselines(summary.best)
     ]
+    cached = sum(summary.cached for summary in summaries)
+    if cached:
+        total = sum(summary.candidates for summary in summaries)
+        lines.append(f"{cached} of {total} verdicts were known before; nothing was run for them")
     lines.append("")
     lines += [f"{s.problem}: {s.path}" for s in summaries if s.path is not None]
     lines.append(f"run folder: {run.path}")
@@ -94,6 +100,7 @@ def summary_json(
             search.ended is not None and search.ended.failed for search in state.searches.values()
         ),
         "results": [dict(row) for row in result_rows(state)],
+        "serving": run.serving(),
         "best": {s.problem: str(s.path) for s in summaries if s.path is not None},
     }
 
@@ -113,6 +120,7 @@ def _summary(
         outcome=outcome,
         best=best,
         candidates=sum(row["candidates"] for row in rows),
+        cached=sum(row["cached"] or 0 for row in rows),
         why=why,
         path=path if best is not None and path.is_file() else None,
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from kopt.data.answers import answer_to_text
 from kopt.events import AnswerReceived, PromptSent
 from kopt.expansion import Expansion
 from kopt.identity import canonical_json
-from kopt.ports import Answer, Completion, EventSink
+from kopt.ports import Answer, Completion, EventSink, TokenTrace
 
 
 def keep_answer(answer: Answer, *, search: str, expansion: Expansion, sink: EventSink) -> None:
@@ -49,5 +51,10 @@ def keep_answer(answer: Answer, *, search: str, expansion: Expansion, sink: Even
                 cost_usd=completion.usage.cost_usd,
                 exhausted=answer.exhausted,
                 note=answer.note,
+                trace=_kept_trace(completion.trace, sink),
             ),
         )
+
+
+def _kept_trace(trace: TokenTrace | None, sink: EventSink) -> str | None:
+    return None if trace is None else sink.put_text(canonical_json(asdict(trace)))

@@ -14,6 +14,7 @@ from kopt.candidate import Candidate
 from kopt.data.answers import answer_from_text
 from kopt.driver.kept_answers import keep_answer
 from kopt.driver.limits import Spent
+from kopt.driver.memories import Memories
 from kopt.driver.order import Step
 from kopt.driver.profiles import Profiles
 from kopt.driver.task import SearchTask, Unfinished
@@ -60,6 +61,7 @@ class ExpansionLife:
         telling: Telling,
         verdicts: SharedVerdicts,
         profiles: Profiles,
+        memories: Memories,
         in_slot_order: bool,
         spent: Spent,
         on_change: Callable[[SearchTask], None],
@@ -73,6 +75,7 @@ class ExpansionLife:
         self._telling = telling
         self._verdicts = verdicts
         self._profiles = profiles
+        self._memories = memories
         self._in_slot_order = in_slot_order
         self._spent = spent
         self._on_change = on_change
@@ -108,6 +111,7 @@ class ExpansionLife:
             self._check_setbacks(task, reason)
         else:
             task.setbacks = 0
+        await self._memories.over(task, expansion, answer)
 
     async def _answer(
         self, task: SearchTask, expansion: Expansion, unfinished: Unfinished | None
@@ -115,6 +119,7 @@ class ExpansionLife:
         if unfinished is not None and unfinished.answer is not None:
             return answer_from_text(self._sink.get_text(unfinished.answer))
         spec = task.spec
+        memory, history = self._memories.recall(task, expansion)
         answer = await self._programmer.write(
             WriteRequest(
                 problem=spec.problem,
@@ -126,6 +131,8 @@ class ExpansionLife:
                 parent=await self._profiles.parent(task, expansion),
                 terms=self._terms,
                 telling=self._telling,
+                memory=memory,
+                history=history,
             )
         )
         keep_answer(answer, search=spec.name, expansion=expansion, sink=self._sink)
@@ -223,7 +230,7 @@ class ExpansionLife:
                 candidate=event.candidate,
                 expansion=event.expansion,
                 index=event.index,
-                cached=cached,
+                cached=cached or evaluation.is_handed_on,
                 eval=to_json(evaluation),
             ),
         )

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from kopt.driver.life import ExpansionLife
 from kopt.driver.limits import Limits, Spent
+from kopt.driver.memories import Memories, Remembering
 from kopt.driver.order import Step
 from kopt.driver.profiles import Profiles, Profiling
 from kopt.driver.task import SearchTask, Unfinished
@@ -63,6 +64,7 @@ class Driver:
         spent: Spent | None = None,
         terms: Terms | None = None,
         profiling: Profiling | None = None,
+        remembering: Remembering | None = None,
     ) -> None:
         """Take the fleet over.
 
@@ -79,6 +81,7 @@ class Driver:
             spent: by an earlier part of the run; None for nothing.
             terms: what programmers are told of how candidates are judged; None for the defaults.
             profiling: who profiles, and by which rule; None for nobody.
+            remembering: what authors are reminded of; None for nothing.
         """
         self._tasks = list(tasks)
         self._sink = sink
@@ -95,6 +98,15 @@ class Driver:
             spent=self._spent,
             is_capped=not pace.deterministic,
         )
+        self._changed = asyncio.Event()
+        self._memories = Memories(
+            remembering or Remembering(),
+            sink=sink,
+            target=target,
+            spent=self._spent,
+            waits=pace.deterministic,
+            on_change=self._changed.set,
+        )
         self._life = ExpansionLife(
             programmer=programmer,
             evaluator=evaluator,
@@ -104,6 +116,7 @@ class Driver:
             telling=profiling.rule.telling,
             verdicts=verdicts or SharedVerdicts(),
             profiles=self._profiles,
+            memories=self._memories,
             in_slot_order=pace.deterministic,
             spent=self._spent,
             on_change=self._wake,
@@ -114,7 +127,6 @@ class Driver:
         self._running: dict[asyncio.Task[None], SearchTask] = {}
         self._done: list[asyncio.Task[None]] = []
         """Those of them that ended and were not reaped: thousands may run."""
-        self._changed = asyncio.Event()
         self._plays = any(task.order is not None for task in self._tasks)
         self._asked = sum(task.tree.told() + task.tree.pending() for task in self._tasks)
         self._began_s = 0.0
@@ -129,6 +141,7 @@ class Driver:
         """
         self._began_s = self._clock.monotonic_s()
         try:
+            await self._memories.catch_up(self._tasks)
             self._continue_unfinished()
             while True:
                 self._fill()
@@ -136,9 +149,11 @@ class Driver:
                     break
                 await self._changed.wait()
                 self._changed.clear()
+                self._memories.check()
                 self._reap()
         finally:
             await self._abandon()
+            await self._memories.close()
             self._profiles.close()
         failed = sum(task.failed for task in self._tasks)
         self._sink.append("", RunEnded(failed=failed))
@@ -204,9 +219,11 @@ class Driver:
         if not task.started:
             self._sink.append(task.spec.name, task.spec.started())
             task.started = True
+            self._memories.begin(task)
         (expansion,) = expansions
         self._asked += expansion.num_candidates
         self._sink.append(task.spec.name, asked_event(expansion))
+        task.recollection.asked(expansion)
         if task.order is not None:
             task.order.took(Step(ExpansionAsked.kind, expansion.ordinal))
         self._launch(task, expansion, None)
@@ -259,6 +276,7 @@ class Driver:
             self._sink.append(task.spec.name, task.spec.started())
             task.started = True
         task.ended = True
+        self._memories.ended(task)
         task.forget()
         self._sink.append(task.spec.name, SearchEnded(reason=reason, failed=task.failed))
         return True

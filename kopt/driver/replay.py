@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from kopt.driver.task import SearchSpec, SearchTask, Unfinished
 from kopt.errors import StoreError
 from kopt.evaluation import from_json
 from kopt.events import ExpansionAsked, ExpansionCancelled, SearchExtended, Told
+from kopt.expansion import Expansion
 from kopt.problem import Problem
 from kopt.reward import RewardRule, with_energy
 from kopt.search.base import Search
@@ -137,13 +139,19 @@ def resumed_task(spec: SearchSpec, search: SearchState) -> SearchTask:
         failed=search.ended.failed if ended and search.ended is not None else False,
         extension=extension,
         unfinished=() if ended else tuple(_unfinished(search)),
+        unlearned=() if ended else tuple(_unlearned(search)),
     )
     if not ended:
-        for told in search.operations:
-            if isinstance(told, Told):
-                expansion = search.expansions[told.expansion]
-                evaluation = from_json(expansion.verdicts[told.index])
-                task.remember(expansion.candidates[told.index], evaluation)
+        for operation in search.operations:
+            if isinstance(operation, ExpansionAsked):
+                known = search.expansions[operation.expansion].memory_known
+                task.recollection.asked(asked_expansion(operation), updates=known)
+            elif isinstance(operation, Told):
+                expansion = search.expansions[operation.expansion]
+                evaluation = from_json(expansion.verdicts[operation.index])
+                task.remember(expansion.candidates[operation.index], evaluation)
+        for update in search.memory:
+            task.recollection.learned(update)
         task.profiles.update(search.profiles)
         task.reference = search.reference
     return task
@@ -191,6 +199,15 @@ def _unfinished(search: SearchState) -> list[Unfinished]:
         for expansion in search.expansions.values()
         if _goes_on(expansion)
     ]
+
+
+def _unlearned(search: SearchState) -> Iterator[tuple[Expansion, str]]:
+    """Yield the expansions that are over and not in the memory, with their answers' artefacts."""
+    learned = {update.expansion for update in search.memory}
+    for ordinal, expansion in search.expansions.items():
+        answered = expansion.answered
+        if answered is not None and ordinal not in learned and not _goes_on(expansion):
+            yield asked_expansion(expansion.asked), answered.answer
 
 
 def _goes_on(expansion: ExpansionState) -> bool:

@@ -8,9 +8,11 @@ from typing import Any
 from kopt.candidate import Candidate, Language
 from kopt.data.fold import ProfileState
 from kopt.driver.order import RecordedOrder
+from kopt.driver.recollection import Recollection
 from kopt.evaluation import Evaluation
 from kopt.events import CandidateMade, EvidenceTaken, SearchExtended, SearchStarted
 from kopt.expansion import Expansion
+from kopt.memory.tried import Tried
 from kopt.ports import Attempt, EventSink
 from kopt.problem import Problem
 from kopt.search.base import Search
@@ -94,10 +96,16 @@ class SearchTask:
     """Of the problem's reference, where energy counts."""
     bests: dict[str, float] = field(default_factory=dict)
     """Candidate id to speed-up of each that was the fastest when it was told."""
+    recollection: Recollection = field(default_factory=Recollection)
+    """What it tried and learned, in the journal's order."""
+    unlearned: tuple[tuple[Expansion, str], ...] = ()
+    """Expansions that were over when an earlier driver died, with their answers' artefacts, whose
+    lessons the journal does not have."""
 
     def remember(self, made: CandidateMade, evaluation: Evaluation) -> None:
         """Keep what a later expansion of this candidate will need; in the order told."""
         self.made.setdefault(made.candidate, made)
+        self.recollection.told(made)
         self.evaluations[made.candidate] = evaluation
         verdict = evaluation.verdict
         if isinstance(verdict, Correct):
@@ -111,6 +119,11 @@ class SearchTask:
         self.evaluations.clear()
         self.profiles.clear()
         self.bests.clear()
+        self.recollection = Recollection()
+
+    def tried(self) -> list[Tried]:
+        """Return everything that was told, in order."""
+        return self.recollection.tried(evaluations=self.evaluations, profiles=self.profiles)
 
     def attempt(self, candidate_id: str | None, sink: EventSink) -> Attempt | None:
         """Return a candidate with its evaluation; None for ROOT.

@@ -16,11 +16,11 @@ from kopt.evidence import BottleneckClass
 from kopt.finding import SEVERITIES, Severity
 from kopt.ports import AnalysisRequest, Message
 from kopt.profile_analysis import ProfileAnalysis
-from kopt.prompts.builder import BUDGET, Budget
+from kopt.prompts.budget import BUDGET, Budget
 from kopt.prompts.excerpts import fenced, middle_out, short_line
+from kopt.prompts.hardware_text import device_text
 from kopt.prompts.plain_text import clean_text
 from kopt.prompts.profile_text import MAX_STEP, MAX_STEPS, profile_text
-from kopt.prompts.target_text import device_text
 from kopt.prompts.templates import filled
 from kopt.prompts.thinking import without_thinking
 

@@ -9,54 +9,84 @@ here and a template.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Literal
 
+from kopt.cutlass.constraint_text import fitting
 from kopt.ports import Message, WriteRequest
+from kopt.prompts.budget import (
+    BUDGET,
+    CHANGING_GIVE_WAY,
+    STABLE_GIVE_WAY,
+    SYSTEM_GIVE_WAY,
+    Budget,
+    fitted,
+)
 from kopt.prompts.excerpts import fenced, middle_out
 from kopt.prompts.finding_text import findings_text
+from kopt.prompts.hardware_text import device_text
+from kopt.prompts.history_text import history_section
+from kopt.prompts.memory_text import guidelines_section, memory_section
 from kopt.prompts.policy_text import policy_text
 from kopt.prompts.profile_text import profile_text
-from kopt.prompts.target_text import device_text, languages_text
+from kopt.prompts.target_text import languages_text
 from kopt.prompts.templates import filled
+from kopt.prompts.tokens import estimated_tokens
 from kopt.prompts.verdict_text import verdict_text
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """Most characters of each section that has no size of its own; about four make a token."""
-
-    reference: int = 32_000
-    version: int = 48_000
-    log: int = 4_000
-    findings: int = 8_000
-    profile: int = 12_000
-
-
-BUDGET = Budget()
-
+AnswerForm = Literal["fenced", "json"]
+"""In what form an answer is asked for: labels and a fenced block, or one JSON object."""
 Section = Callable[[WriteRequest, Budget], str]
 """Gives one section of a prompt; empty leaves it out."""
 
 
-def build(request: WriteRequest, *, budget: Budget = BUDGET) -> tuple[Message, ...]:
+def build(
+    request: WriteRequest, *, budget: Budget = BUDGET, form: AnswerForm = "fenced"
+) -> tuple[Message, ...]:
     """Return the messages of a request: equal requests give equal ones.
 
     Args:
         request: what is asked for.
-        budget: bounds of the sections.
+        budget: bounds of the sections and of the whole.
+        form: of the answer; the same for all prompts of a search, as it is part of what they share.
     """
-    return (
-        Message("system", _joined(SYSTEM, request, budget)),
-        Message("user", _joined((*STABLE, *CHANGING), request, budget)),
+    system, stable, budget = _stable(request, budget, form)
+    changing = (*CHANGING, _CLOSINGS[form])
+    left = budget.tokens - estimated_tokens(f"{system}\n\n{stable}")
+    budget = fitted(
+        budget,
+        lambda tried: _joined(changing, request, tried),
+        tokens=left,
+        give_way=CHANGING_GIVE_WAY,
     )
+    rest = _joined(changing, request, budget)
+    return (Message("system", system), Message("user", f"{stable}\n\n{rest}"))
 
 
-def stable_part(request: WriteRequest, *, budget: Budget = BUDGET) -> tuple[Message, ...]:
+def stable_part(
+    request: WriteRequest, *, budget: Budget = BUDGET, form: AnswerForm = "fenced"
+) -> tuple[Message, ...]:
     """Return what all prompts of the request's problem and target begin with."""
-    return (
-        Message("system", _joined(SYSTEM, request, budget)),
-        Message("user", _joined(STABLE, request, budget)),
+    system, stable, _ = _stable(request, budget, form)
+    return (Message("system", system), Message("user", stable))
+
+
+def _stable(request: WriteRequest, budget: Budget, form: AnswerForm) -> tuple[str, str, Budget]:
+    """Return the system message, the user message's beginning, and the budget they were cut to."""
+    sections = (*SYSTEM, _ANSWERS[form])
+    budget = fitted(
+        budget,
+        lambda tried: _joined(sections, request, tried),
+        tokens=min(budget.system_tokens, budget.tokens // 2),
+        give_way=SYSTEM_GIVE_WAY,
     )
+    system = _joined(sections, request, budget)
+    budget = fitted(
+        budget,
+        lambda tried: _joined(STABLE, request, tried),
+        tokens=(budget.tokens - estimated_tokens(system)) // 2,
+        give_way=STABLE_GIVE_WAY,
+    )
+    return system, _joined(STABLE, request, budget), budget
 
 
 def _joined(sections: tuple[Section, ...], request: WriteRequest, budget: Budget) -> str:
@@ -73,7 +103,11 @@ def _device(request: WriteRequest, budget: Budget) -> str:
 
 
 def _languages(request: WriteRequest, budget: Budget) -> str:
-    return languages_text(request.target)
+    return languages_text(request.target, api_characters=budget.apis)
+
+
+def _manual(request: WriteRequest, budget: Budget) -> str:
+    return fitting(request.manual, max_characters=budget.manual)
 
 
 def _policy(request: WriteRequest, budget: Budget) -> str:
@@ -87,6 +121,10 @@ def _answer(request: WriteRequest, budget: Budget) -> str:
     languages = request.target.languages
     named = languages[0] if len(languages) == 1 else f"(one of {', '.join(languages)})"
     return filled("answer", language=named)
+
+
+def _answer_json(request: WriteRequest, budget: Budget) -> str:
+    return filled("answer_json", languages=", ".join(request.target.languages))
 
 
 def _reference(request: WriteRequest, budget: Budget) -> str:
@@ -147,13 +185,26 @@ SYSTEM: tuple[Section, ...] = (
     _device,
     _fixed("contract"),
     _languages,
+    _manual,
     _fixed("checks"),
     _policy,
     _fixed("refused"),
-    _answer,
+    guidelines_section,
 )
-"""The same for all prompts of a target and of one way to judge."""
+"""The same for all prompts of a target and of one way to judge; the form of the answer follows."""
 STABLE: tuple[Section, ...] = (_reference,)
 """The same for all prompts of a problem."""
-CHANGING: tuple[Section, ...] = (_task, _version, _result, _findings, _fixed("closing"))
-"""Different from prompt to prompt."""
+CHANGING: tuple[Section, ...] = (
+    _task,
+    _version,
+    _result,
+    memory_section,
+    _findings,
+    history_section,
+)
+"""Different from prompt to prompt; a closing line follows."""
+_ANSWERS: dict[AnswerForm, Section] = {"fenced": _answer, "json": _answer_json}
+_CLOSINGS: dict[AnswerForm, Section] = {
+    "fenced": _fixed("closing"),
+    "json": _fixed("closing_json"),
+}

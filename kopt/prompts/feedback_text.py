@@ -89,6 +89,8 @@ def _analysis(evidence: Evidence, diagnosis: Diagnosis, *, max_characters: int) 
         parts.append(
             findings_text(diagnosis.findings, max_characters=max_characters, heading="####")
         )
+        if diagnosis.left_out:
+            parts.append(f"… {diagnosis.left_out} further findings left out …")
     elif not diagnosis.remarks:
         parts.append("No tool found a bottleneck.")
     return "\n\n".join(filter(None, parts))

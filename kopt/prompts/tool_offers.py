@@ -27,6 +27,7 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 _NO_ARGUMENTS: dict[str, Any] = {
     "type": "object",
     "properties": {},
+    "required": [],
     "additionalProperties": False,
 }
 
@@ -48,6 +49,7 @@ class ToolOffers:
                     "name": name,
                     "description": f"{tool.title}. Reads the profile of the version ({tool.source})"
                     " and says whether it is so, why, and what to do about it.",
+                    "strict": True,
                     "parameters": _NO_ARGUMENTS,
                 },
             }

@@ -43,6 +43,10 @@ class InstantWorker:
         """Return a device that takes anything."""
         return Target(device=self._device, name="instant", arch="none", languages=("torch",))
 
+    def take_up(self, problem: Problem) -> None:
+        """Do nothing: there is nothing to make ready."""
+        del problem
+
     def evaluate(self, problem: Problem, candidate: Candidate, built: BuildResult) -> Evaluation:
         """Judge."""
         del built

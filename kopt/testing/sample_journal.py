@@ -14,6 +14,7 @@ from kopt.events import (
     ExpansionAsked,
     ExpansionCancelled,
     FindingsMade,
+    MemoryUpdated,
     ProfileAnalysed,
     PromptSent,
     RunEnded,
@@ -57,6 +58,7 @@ def sample_events() -> list[EventBody]:
             cost_usd=0.0125,
             exhausted=False,
             note="one of two",
+            trace=text_id('{"token_ids": [7]}'),
         ),
         made(candidate, expansion=0, index=0),
         reached(candidate, correct(2.5), problem=SAMPLE_PROBLEM, expansion=0, index=0),
@@ -95,6 +97,17 @@ def sample_events() -> list[EventBody]:
         ),
         Told(expansion=0, index=0, node=1, reward=0.916, energy_reduction=1.25),
         ExpansionCancelled(expansion=0, exhausted=True, reason="one of two"),
+        MemoryUpdated(
+            expansion=0,
+            origin="model",
+            entries=[{"heading": "learnings", "text": "rows are short: one warp a row"}],
+            messages=text_id("[]"),
+            sampling={"temperature": 0.7},
+            text=text_id("words"),
+            tokens_in=700,
+            tokens_out=60,
+            cost_usd=0.005,
+        ),
         SearchEnded(reason="exhausted", failed=False),
         SearchExtended(
             policy_config={"search": {"kind": "best_of_n", "iterations": 40}, "reward": {}}

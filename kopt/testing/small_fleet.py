@@ -11,6 +11,7 @@ from kopt.data.fold import RunState, fold
 from kopt.data.journal import Journal, read_events
 from kopt.driver.limits import Limits, Spent
 from kopt.driver.loop import Driver, Pace
+from kopt.driver.memories import Remembering
 from kopt.driver.replay import resumed_task
 from kopt.driver.task import SearchSpec, SearchTask
 from kopt.ports import Evaluator, Programmer, Target
@@ -69,6 +70,7 @@ async def drive_in_folder(
     pace: Pace,
     limits: Limits | None = None,
     target: Target = SMALL_TARGET,
+    remembering: Remembering | None = None,
 ) -> int:
     """Run tasks to their end with a journal in a run folder; return how many failed.
 
@@ -87,6 +89,7 @@ async def drive_in_folder(
             pace=pace,
             limits=limits,
             spent=Spent(),
+            remembering=remembering,
         )
         try:
             return await driver.run()

@@ -1,5 +1,8 @@
 """GPUs by data sheet: peaks by precision, memory bandwidth, multiprocessors, caches.
 
+What all GPUs of an architecture have (shared memory, registers, matrix instructions) is in
+`kopt.tools.architectures`.
+
 Bandwidths are those of `kopt.speed_of_light`. Peaks are dense (no structured sparsity), at boost
 clock. `fp32` is that of the vector pipes; the rest are matrix pipes (`fp64` the matrix one where
 the GPU has it). What the device itself reports (multiprocessors, caches) goes before this table
@@ -41,10 +44,6 @@ class Gpu:
     num_sms: int
     """Multiprocessors; compute units on AMD."""
     l2_mib: float
-    smem_kib: float
-    """Shared memory of a multiprocessor."""
-    registers: int = 65_536
-    """32-bit registers of a multiprocessor."""
     reached_tflops: Mapping[Precision, float] = field(default_factory=dict)
     """What large library products reach, TFLOP/s, where it was measured."""
     reached_tb_per_s: float | None = None
@@ -72,7 +71,6 @@ GPUS: tuple[Gpu, ...] = (
         tb_per_s=_tb_per_s("A100"),
         num_sms=108,
         l2_mib=40,
-        smem_kib=164,
     ),
     Gpu(
         name="A100 40GB",
@@ -81,7 +79,6 @@ GPUS: tuple[Gpu, ...] = (
         tb_per_s=_tb_per_s("A100-SXM4-40GB"),
         num_sms=108,
         l2_mib=40,
-        smem_kib=164,
     ),
     Gpu(
         name="H100 PCIe",
@@ -97,7 +94,6 @@ GPUS: tuple[Gpu, ...] = (
         tb_per_s=_tb_per_s("H100 PCIe"),
         num_sms=114,
         l2_mib=50,
-        smem_kib=228,
     ),
     Gpu(
         name="H100 SXM",
@@ -113,7 +109,6 @@ GPUS: tuple[Gpu, ...] = (
         tb_per_s=_tb_per_s("H100"),
         num_sms=132,
         l2_mib=50,
-        smem_kib=228,
     ),
     Gpu(
         name="H200 SXM",
@@ -129,7 +124,6 @@ GPUS: tuple[Gpu, ...] = (
         tb_per_s=_tb_per_s("H200"),
         num_sms=132,
         l2_mib=60,
-        smem_kib=228,
         reached_tflops={"fp32": 51.0, "fp16": 800.0, "bf16": 800.0},
         reached_tb_per_s=4.3,
     ),
@@ -147,7 +141,6 @@ GPUS: tuple[Gpu, ...] = (
         tb_per_s=_tb_per_s("B200"),
         num_sms=148,
         l2_mib=126,
-        smem_kib=228,
     ),
     Gpu(
         name="L40S",
@@ -163,7 +156,6 @@ GPUS: tuple[Gpu, ...] = (
         tb_per_s=_tb_per_s("L40"),
         num_sms=142,
         l2_mib=96,
-        smem_kib=100,
     ),
     Gpu(
         name="RTX 4090",
@@ -179,7 +171,6 @@ GPUS: tuple[Gpu, ...] = (
         tb_per_s=_tb_per_s("RTX 4090"),
         num_sms=128,
         l2_mib=72,
-        smem_kib=100,
     ),
     Gpu(
         name="MI300X",
@@ -195,8 +186,6 @@ GPUS: tuple[Gpu, ...] = (
         tb_per_s=_tb_per_s("MI300X"),
         num_sms=304,
         l2_mib=32,
-        smem_kib=64,
-        registers=131_072,
     ),
 )
 """In no order that matters: names are matched by `find_gpu`."""

@@ -258,11 +258,14 @@ def test_an_actor_of_depth_two_runs_two_calls_at_a_time_and_the_least_busy_is_le
             for name in names
         ]
         await asyncio.wait(calls, timeout=0)
-        places = (clerks.num_calls, clerks.num_places, clerks.num_waiting)
-        return [pid for pid, _ in await asyncio.gather(*calls)], places
+        before = clerks.load()
+        return [pid for pid, _ in await asyncio.gather(*calls)], before, clerks.load()
 
-    pids, places = asyncio.run(scenario())
-    assert places == (4, 4, 0)
+    pids, before, after = asyncio.run(scenario())
+    assert (before.num_calls, before.num_places, before.num_waiting) == (4, 4, 0)
+    assert (after.num_calls, after.num_waiting) == (0, 0)
+    # Four calls at a time, and none that was longer than the lane.
+    assert before.busy_s < after.busy_s <= 4 * after.began_s
     assert sorted(pids.count(pid) for pid in set(pids)) == [2, 2]
 
 

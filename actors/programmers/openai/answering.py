@@ -1,26 +1,38 @@
-"""From replies to candidates: in completion order, none twice, faults counted. Pure."""
+"""From replies to candidates: in completion order, none twice, faults counted by kind. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from kopt.actors.programmers.openai.account import usage_of
-from kopt.actors.programmers.openai.reply import Choice, Reply
+from kopt.actors.programmers.openai.reply import Choice, FaultKind, Reply
 from kopt.actors.programmers.openai.words import one_line
 from kopt.actors.programmers.openai_config import PriceConfig
 from kopt.candidate import Candidate
 from kopt.ports import Completion, WriteRequest
-from kopt.prompts.answer import read_answer
+from kopt.prompts.answer import SAME_AS_PARENT, read_answer
 
 MAX_FAULT = 120
 """Characters of one fault in a note."""
 
 
+@dataclass(slots=True, kw_only=True)
+class Answered:
+    """What an expansion's replies come to."""
+
+    completions: list[Completion] = field(default_factory=list)
+    """Every one, with its fault."""
+    candidates: list[Candidate] = field(default_factory=list)
+    """Distinct, in completion order."""
+    kinds: Counter[FaultKind] = field(default_factory=Counter)
+    """Faults by kind."""
+
+
 def completions_of(
     replies: Sequence[Reply], *, request: WriteRequest, programmer: str, price: PriceConfig
-) -> tuple[tuple[Completion, ...], tuple[Candidate, ...]]:
+) -> Answered:
     """Return every completion with its fault, and the distinct candidates in completion order.
 
     Args:
@@ -29,40 +41,54 @@ def completions_of(
         programmer: whom candidates name.
         price: of tokens; those of a reply are counted with its first completion.
     """
-    completions: list[Completion] = []
+    answered = Answered()
     written: dict[str, int] = {}
-    candidates: list[Candidate] = []
     for reply in replies:
         usage = usage_of(reply.tokens, price=price)
         for place, choice in enumerate(reply.choices):
-            candidate, fault = _read(choice, request=request, programmer=programmer)
+            candidate, fault, kind = _read(choice, request=request, programmer=programmer)
+            number = len(answered.completions)
             if candidate is not None:
-                twin = written.setdefault(candidate.candidate_id, len(completions))
-                if twin == len(completions):
-                    candidates.append(candidate)
+                twin = written.setdefault(candidate.candidate_id, number)
+                if twin == number:
+                    answered.candidates.append(candidate)
                 else:
-                    fault = f"same as completion {twin}"
+                    fault, kind = f"same as completion {twin}", "repeated"
+            if fault:
+                answered.kinds[kind] += 1
             completion = Completion(
-                text=choice.text, finish=choice.finish, fault=fault, tool_calls=choice.made
+                text=choice.text,
+                finish=choice.finish,
+                fault=fault,
+                tool_calls=choice.made,
+                trace=choice.trace,
             )
-            completions.append(completion if place else replace(completion, usage=usage))
-    return tuple(completions), tuple(candidates)
+            answered.completions.append(completion if place else replace(completion, usage=usage))
+    return answered
+
+
+def is_cut(choice: Choice, *, request: WriteRequest, programmer: str) -> bool:
+    """Return whether a choice ended at the token limit before it held a candidate."""
+    return choice.is_cut and _read(choice, request=request, programmer=programmer)[0] is None
 
 
 def _read(
     choice: Choice, *, request: WriteRequest, programmer: str
-) -> tuple[Candidate | None, str]:
+) -> tuple[Candidate | None, str, FaultKind]:
     if choice.fault:
-        return None, choice.fault
+        return None, choice.fault, choice.kind or "unreadable"
     reading = read_answer(choice.text, request=request, programmer=programmer)
-    if not reading.candidates:
-        cut = " (cut off at the token limit)" if choice.finish == "length" else ""
-        return None, f"{reading.fault}{cut}"
-    return reading.candidates[0], ""
+    if reading.candidates:
+        return reading.candidates[0], "", "no code"
+    if reading.fault == SAME_AS_PARENT:
+        return None, reading.fault, "repeated"
+    if choice.is_cut:
+        return None, f"{reading.fault} (cut off at the token limit)", "cut off"
+    return None, reading.fault, "no code"
 
 
 def note_of(completions: Sequence[Completion]) -> str:
-    """Return one line that counts the faults by kind; empty where there are none."""
+    """Return one line that counts the faults; empty where there are none."""
     faults = Counter(one_line(each.fault, limit=MAX_FAULT) for each in completions if each.fault)
     if not faults:
         return ""

@@ -1,7 +1,7 @@
 """One completion whose model may call tools on the way: turns, a budget of calls, then the answer.
 
-Invariant: it ends. Once the budget is spent, or as many turns as there are calls in it were taken,
-the model is told to answer and not allowed another call; what it says then is the answer.
+Invariant: it ends. Once the budgets are spent, or all turns were taken, the model is told to answer
+and not allowed another call; what it says then is the answer.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ from typing import Any
 
 from kopt.actors.programmers.openai.asking import Unanswered
 from kopt.actors.programmers.openai.reply import Choice, Reply, Tokens, faulty
+from kopt.actors.programmers.openai.tool_desk import ToolDesk
 from kopt.actors.programmers.openai.trouble import Trouble
-from kopt.prompts.tool_offers import ToolOffers
+from kopt.actors.programmers.openai.words import clean
 
 Body = dict[str, Any]
 Outcome = Reply | Trouble | Unanswered
 
-SPENT = "No call is left. Write the answer now, from what you know."
-
 
 async def converse(
-    ask: Callable[[Body], Awaitable[Outcome]], body: Body, *, offers: ToolOffers, max_calls: int
+    ask: Callable[[Body], Awaitable[Outcome]], body: Body, *, desk: ToolDesk
 ) -> Outcome:
     """Ask until the model answers; its choice has every call that was made on the way.
 
@@ -31,15 +30,14 @@ async def converse(
     Args:
         ask: sends one request.
         body: of the first, for one choice.
-        offers: the tools.
-        max_calls: of this completion, >= 1.
+        desk: the tools, with the budgets of this completion.
     """
     messages: list[dict[str, Any]] = list(body["messages"])
     made: list[dict[str, str]] = []
     tokens: Tokens | None = None
-    for turn in range(max_calls + 1):
-        may_call = turn < max_calls and len(made) < max_calls
-        tools: Body = {"tools": offers.functions(), "tool_choice": "auto" if may_call else "none"}
+    for turn in range(desk.max_turns + 1):
+        may_call = turn < desk.max_turns and desk.is_open
+        tools: Body = {"tools": desk.functions(), "tool_choice": "auto" if may_call else "none"}
         outcome = await ask({**body, "messages": messages, **tools})
         if not isinstance(outcome, Reply):
             if not made:
@@ -51,10 +49,12 @@ async def converse(
             break
         messages = [*messages, _said(choice)]
         for call in choice.calls:
-            result = offers.call(call.name) if len(made) < max_calls else SPENT
-            if result is not SPENT:
-                made.append({"name": call.name, "arguments": call.arguments, "result": result})
-            messages.append({"role": "tool", "tool_call_id": call.call_id, "content": result})
+            heard = await desk.call(call)
+            if heard.is_made:
+                made.append({"name": call.name, "arguments": call.arguments, "result": heard.text})
+            messages.append(
+                {"role": "tool", "tool_call_id": call.call_id, "content": clean(heard.text)}
+            )
     return Reply(choices=(replace(choice, made=tuple(made)),), tokens=tokens)
 
 

@@ -5,31 +5,45 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from kopt.actors.programmers.openai.account import usage_of
-from kopt.actors.programmers.openai.answering import completions_of, note_of
+from kopt.actors.programmers.openai.answering import Answered, completions_of, note_of
 from kopt.actors.programmers.openai.asking import Asker, Unanswered
-from kopt.actors.programmers.openai.conversation import Body, Outcome, converse
+from kopt.actors.programmers.openai.conversation import Body, Outcome
 from kopt.actors.programmers.openai.deadline import Deadline
 from kopt.actors.programmers.openai.endpoint import make_client
+from kopt.actors.programmers.openai.expansion_requests import ExpansionRequests
+from kopt.actors.programmers.openai.extraction import extraction_answer, places_for_lessons
 from kopt.actors.programmers.openai.refusals import named_models, refusal
 from kopt.actors.programmers.openai.reply import Reply, faulty
 from kopt.actors.programmers.openai.sampling import request_body, sampling_of
+from kopt.actors.programmers.openai.structured import Structured, may_be_the_form
+from kopt.actors.programmers.openai.tally import Tally, counted
+from kopt.actors.programmers.openai.tool_desk import ToolTable
+from kopt.actors.programmers.openai.toolroom import Toolroom
 from kopt.actors.programmers.openai.transport import exchange, list_models
 from kopt.actors.programmers.openai.trouble import Trouble
 from kopt.actors.programmers.openai.turns import Turns
-from kopt.actors.programmers.openai_access import access_of
-from kopt.actors.programmers.openai_config import OpenAIConfig
+from kopt.actors.programmers.openai_access import Access, access_of
+from kopt.actors.programmers.openai_config import ModelConfig, OpenAIConfig
 from kopt.actors.programmers.registry import PROGRAMMERS, Workplace
+from kopt.environment import cache_dir
 from kopt.errors import ProgrammerRefused, ProgrammerUnavailable
-from kopt.ports import AnalysisAnswer, AnalysisRequest, Answer, Completion, WriteRequest
-from kopt.prompts import build
+from kopt.ports import (
+    AnalysisAnswer,
+    AnalysisRequest,
+    Answer,
+    Completion,
+    ExtractionAnswer,
+    ExtractionRequest,
+    Message,
+    WriteRequest,
+)
 from kopt.prompts.analysis import AnalysisReading, build_analysis, read_analysis
-from kopt.prompts.tool_offers import ToolOffers, offers_of
+from kopt.prompts.extraction import build_extraction
 
 
 @PROGRAMMERS.register("openai")
@@ -38,15 +52,25 @@ class OpenAIProgrammer:
 
     name = "openai"
 
-    def __init__(self, config: OpenAIConfig, workplace: Workplace) -> None:
+    def __init__(
+        self, config: ModelConfig, workplace: Workplace, *, access: Access | None = None
+    ) -> None:
         """Prepare the client; nothing is sent before the first request.
+
+        Args:
+            config: the programmer's section.
+            workplace: of the fleet.
+            access: of servers that the section does not name; None: it is an OpenAIConfig.
 
         Raises:
             ConfigError: no key for an endpoint that needs one, or another variable is missing.
         """
         self._config = config
         self._warn = workplace.warn
-        self._access = access_of(config, os.environ)
+        if access is None:
+            assert isinstance(config, OpenAIConfig), "else access is given"
+            access = access_of(config, os.environ)
+        self._access = access
         self._client = make_client(self._access, connections=config.max_concurrency)
         self._asker = Asker(
             Turns(
@@ -57,78 +81,96 @@ class OpenAIProgrammer:
             backoff_s=config.backoff_s,
             rng=random.Random(),
         )
+        self._toolroom = Toolroom(
+            config.tools,
+            max_profile_calls=config.max_tool_calls,
+            device=workplace.cluster.device,
+            cache_dir=cache_dir(),
+            warn=lambda text: workplace.warn(f"programmer {self.name}: {text}"),
+        )
         self._model = config.model
         self._finding_model = asyncio.Lock()
+        self._lessons = asyncio.Semaphore(places_for_lessons(config.max_concurrency))
         self._warned: set[str] = set()
-        self._completions: Counter[str] = Counter()
+        self._structured: Structured = config.structured
+        self._tally = Tally()
 
     async def write(self, request: WriteRequest) -> Answer:
         """Write candidates (the Programmer port)."""
         deadline = Deadline(self._config.deadline_s)
-        model = self._model or await self._find_model(deadline)
-        messages = build(request)
-
-        def body_of(index: int, num_choices: int = 1) -> Body:
-            return request_body(
-                self._config,
-                model=model,
-                messages=messages,
-                seed=request.expansion.seed,
-                index=index,
-                num_choices=num_choices,
-            )
-
-        wanted = request.expansion.num_candidates
-        offers = offers_of(request)
-        if offers is not None:  # each completion calls what it wants
-            bodies = [body_of(index) for index in range(wanted)]
-            outcomes = await self._converse_beside(bodies, deadline, offers=offers)
-        elif self._config.completions == "apart":
-            bodies = [body_of(index) for index in range(wanted)]
-            outcomes = await self._ask_beside(bodies, deadline)
-        else:
-            bodies = [body_of(0, wanted)]
-            outcomes = [await self._ask(bodies[0], deadline)]
-            missing = [body_of(index) for index in range(_num_written(outcomes[0], wanted), wanted)]
-            if missing:
-                self._warn_once(
-                    f"the endpoint gives {wanted - len(missing)} of {wanted} completions asked for "
-                    "together; programmer.completions=apart saves it one round"
-                )
-                bodies += missing
-                outcomes += await self._ask_beside(missing, deadline)
-        overflow = await self._check(outcomes)
-        completions, candidates = completions_of(
-            [self._reply(outcome) for outcome in outcomes],
+        asked = await self._ask_for(request, deadline)
+        overflow = await self._check(asked.outcomes)
+        cut: Mapping[str, int] = {}
+        if self._config.truncation == "two_phase" and self._config.max_tokens is not None:
+            cut = await asked.mend_cut_ones(deadline, programmer=self.name)
+        answered = completions_of(
+            [self._reply(outcome) for outcome in asked.outcomes],
             request=request,
             programmer=self.name,
             price=self._config.price,
         )
-        self._count(completions)
+        self._tally.add(answered, cut=cut)
+        self._look_at_usage(answered)
+        completions = tuple(answered.completions)
         return Answer(
-            candidates=candidates,
+            candidates=tuple(answered.candidates),
             exhausted=overflow,
-            messages=messages,
-            sampling=self._sampling(bodies, offers=offers),
+            messages=asked.messages,
+            sampling=asked.sampling(url=self._access.url),
             completions=completions,
             note=completions[0].fault if overflow else note_of(completions),
         )
 
+    async def _ask_for(self, request: WriteRequest, deadline: Deadline) -> ExpansionRequests:
+        """Ask for an expansion's completions, in the form that the endpoint takes."""
+        model = self._model or await self._find_model(deadline)
+        request = replace(request, manual=await self._toolroom.manual(request.target))
+        structured = self._form_of(request, self._toolroom.table(request))
+
+        async def ask(form: Structured) -> ExpansionRequests:
+            asked = ExpansionRequests(
+                self._config,
+                request,
+                model=model,
+                structured=form,
+                offers=self._toolroom.table(request),
+                ask=self._ask,
+            )
+            apart, wanted = await asked.ask(deadline), request.expansion.num_candidates
+            if apart:
+                self._warn_once(
+                    f"the endpoint gives {wanted - apart} of {wanted} completions asked for "
+                    "together; programmer.completions=apart saves it one round"
+                )
+            return asked
+
+        asked = await ask(structured)
+        refused = next((each for each in asked.outcomes if may_be_the_form(each)), None)
+        if structured == "off" or refused is None or asked.is_answered:
+            return asked
+        plain = await ask("off")
+        if plain.is_answered:
+            self._structured = "off"
+            self._warn_once(
+                f"the endpoint does not take programmer.structured={structured} "
+                f"({self._access.redact(refused.reason)}); it is asked without from here on"
+            )
+        return plain
+
+    def _form_of(self, request: WriteRequest, offers: ToolTable | None) -> Structured:
+        """Return how the form of an answer is held to: one for all prompts of a search."""
+        structured = self._structured
+        if structured == "off" or (offers is None and request.telling.orchestration == "proactive"):
+            return structured
+        self._warn_once(
+            f"programmer.structured={structured} is not used where a model may call tools"
+        )
+        return "off"
+
     async def analyse(self, request: AnalysisRequest) -> AnalysisAnswer:
         """Condense a profile (the Analyst port)."""
-        deadline = Deadline(self._config.deadline_s)
         messages = build_analysis(request)
-        body = request_body(
-            self._config,
-            model=self._model or await self._find_model(deadline),
-            messages=messages,
-            seed=request.seed,
-            index=0,
-            num_choices=1,
-        )
-        outcome = await self._ask(body, deadline)
-        await self._check([outcome])
-        reply = self._reply(outcome)
+        reply, body = await self._say(messages, seed=request.seed)
         choice = reply.choices[0]
         reading = AnalysisReading(None, choice.fault)
         if not choice.fault:
@@ -136,7 +178,7 @@ class OpenAIProgrammer:
         return AnalysisAnswer(
             analysis=reading.analysis,
             messages=messages,
-            sampling=self._sampling([body]),
+            sampling=sampling_of([body], url=self._access.url),
             completion=Completion(
                 text=choice.text,
                 finish=choice.finish,
@@ -145,52 +187,54 @@ class OpenAIProgrammer:
             ),
         )
 
+    async def extract(self, request: ExtractionRequest) -> ExtractionAnswer:
+        """Draw lessons from an iteration (the Extractor port)."""
+        messages = build_extraction(request)
+        async with self._lessons:
+            reply, body = await self._say(messages, seed=request.seed)
+        return extraction_answer(
+            reply,
+            messages=messages,
+            sampling=sampling_of([body], url=self._access.url),
+            price=self._config.price,
+        )
+
+    async def _say(self, messages: Sequence[Message], *, seed: int) -> tuple[Reply, Body]:
+        """Return one completion of a prompt that is no expansion's, and its request.
+
+        Raises:
+            ProgrammerUnavailable: it was not answered.
+        """
+        deadline = Deadline(self._config.deadline_s)
+        body = request_body(
+            self._config,
+            model=self._model or await self._find_model(deadline),
+            messages=messages,
+            seed=seed,
+            index=0,
+            num_choices=1,
+        )
+        outcome = await self._ask(body, deadline)
+        await self._check([outcome])
+        return self._reply(outcome), body
+
     async def close(self) -> None:
         """Close the connections, and say what was counted."""
         await self._client.close()
-        retries, faulty_ones = self._asker.retries, self._completions["faulty"]
+        if called := self._toolroom.summary():
+            self._warn(f"programmer {self.name}: {called}")
+        retries = self._asker.retries
         if retries:
-            kinds = ", ".join(f"{label}: {count}" for label, count in sorted(retries.items()))
             self._warn(
                 f"programmer {self.name}: {self._asker.num_requests} requests, retries: "
-                f"{retries.total()} ({kinds})"
+                f"{retries.total()} ({counted(retries)})"
             )
-        if faulty_ones:
-            self._warn(
-                f"programmer {self.name}: {faulty_ones} of {self._completions.total()} answers "
-                "held no candidate"
-            )
+        for line in self._tally.lines():
+            self._warn(f"programmer {self.name}: {line}")
 
     async def _ask(self, body: Body, deadline: Deadline) -> Outcome:
         send = partial(exchange, self._client, body, max_answer_bytes=self._config.max_answer_bytes)
         return await self._asker.ask(send, deadline=deadline)
-
-    async def _ask_beside(self, bodies: Sequence[Body], deadline: Deadline) -> list[Outcome]:
-        """Ask all at once, each with what is left of the deadline."""
-        return await asyncio.gather(*(self._ask(body, deadline.copy()) for body in bodies))
-
-    async def _converse_beside(
-        self, bodies: Sequence[Body], deadline: Deadline, *, offers: ToolOffers
-    ) -> list[Outcome]:
-        """Have all conversations at once, each with what is left of the deadline."""
-
-        async def one(body: Body) -> Outcome:
-            own = deadline.copy()
-            return await converse(
-                lambda turn: self._ask(turn, own),
-                body,
-                offers=offers,
-                max_calls=self._config.max_tool_calls,
-            )
-
-        return await asyncio.gather(*map(one, bodies))
-
-    def _sampling(self, bodies: Sequence[Body], *, offers: ToolOffers | None = None) -> Body:
-        sampling = sampling_of(bodies, url=self._access.url)
-        if offers is not None:
-            sampling["tools"] = list(offers.tools)
-            sampling["max_tool_calls"] = self._config.max_tool_calls
-        return sampling
 
     async def _check(self, outcomes: Sequence[Outcome]) -> bool:
         """Return whether the prompt is too long, if nothing came; what came is never thrown away.
@@ -222,8 +266,9 @@ class OpenAIProgrammer:
             return replace(outcome, choices=choices)
         reason = redact(outcome.reason)
         if isinstance(outcome, Trouble) and outcome.kind == "overflow":
-            return faulty(f"the prompt does not fit the model's context ({reason})")
-        return faulty(f"not answered: {reason}")
+            fault = f"the prompt does not fit the model's context ({reason})"
+            return faulty(fault, kind="unanswered")
+        return faulty(f"not answered: {reason}", kind="unanswered")
 
     async def _refusal(self, trouble: Trouble) -> ProgrammerRefused:
         return await refusal(
@@ -257,8 +302,8 @@ class OpenAIProgrammer:
             self._model = names[0]
             return self._model
 
-    def _count(self, completions: Sequence[Completion]) -> None:
-        self._completions.update("faulty" if each.fault else "good" for each in completions)
+    def _look_at_usage(self, answered: Answered) -> None:
+        completions = answered.completions
         good = [each for each in completions if not each.fault]
         if good and not any(each.usage.tokens_out for each in completions):
             self._warn_once("the endpoint reports no tokens: they and their cost count as 0")
@@ -267,10 +312,3 @@ class OpenAIProgrammer:
         if text not in self._warned:
             self._warned.add(text)
             self._warn(f"programmer {self.name}: {text}")
-
-
-def _num_written(outcome: Outcome, wanted: int) -> int:
-    """How many completions a request for several gave; all, if more would not come of asking."""
-    if isinstance(outcome, Reply) and outcome.is_whole:
-        return min(len(outcome.choices), wanted)
-    return wanted

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-from kopt.actors.programmers.openai.tool_calls import ToolCall, calls_of
+from kopt.actors.programmers.openai.token_trace import trace_of
+from kopt.actors.programmers.openai.tool_calls import ANSWER_TOOL, ToolCall, calls_of
 from kopt.actors.programmers.openai.trouble import Trouble, embedded_trouble
 from kopt.actors.programmers.openai.words import clean, one_line, server_words
+from kopt.ports import TokenTrace
 
+CUT = ("length", "max_tokens")
+"""How servers say that an answer ended at the token limit."""
 KEPT_CHARACTERS = 2_000
 """Of a body that is no answer, kept for whoever looks into it."""
+
+
+FaultKind = Literal[
+    "refused", "empty", "unreadable", "cut off", "repeated", "no code", "unanswered"
+]
+"""What is counted: the model would not; it said nothing; the body is no answer; the answer ended
+before its code did; it is one that was there before; it holds no module; nobody answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +35,16 @@ class Choice:
     """In the server's word; empty where it said none."""
     fault: str = ""
     """Why its text is not an answer; empty where it may be one."""
+    kind: FaultKind | None = None
+    """Of the fault."""
+    is_cut: bool = False
+    """Whether it ended at the token limit, as its server says."""
     calls: tuple[ToolCall, ...] = ()
     """Tools that it asks for, in place of an answer or before one."""
     made: tuple[Mapping[str, str], ...] = ()
     """Calls that were made on the way to it: `name`, `arguments`, `result`."""
+    trace: TokenTrace | None = None
+    """Its token ids and log-probabilities, where the response has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +97,7 @@ def reply_from_body(
         return faulty("the body holds no choices", text=text, tokens=tokens_of(body))
     return Reply(
         choices=tuple(
-            _choice(each, max_answer_bytes=max_answer_bytes)
+            _choice(each, body=body, max_answer_bytes=max_answer_bytes)
             for each in in_order(listed)[:num_choices]
         ),
         tokens=tokens_of(body),
@@ -88,10 +105,17 @@ def reply_from_body(
 
 
 def faulty(
-    fault: str, *, finish: str = "error", text: str = "", tokens: Tokens | None = None
+    fault: str,
+    *,
+    finish: str = "error",
+    text: str = "",
+    tokens: Tokens | None = None,
+    kind: FaultKind = "unreadable",
 ) -> Reply:
     """Return a reply of one choice that is nothing but a fault; of the text, its beginning."""
-    choice = Choice(text=clean(text[:KEPT_CHARACTERS]), finish=finish, fault=one_line(fault))
+    choice = Choice(
+        text=clean(text[:KEPT_CHARACTERS]), finish=finish, fault=one_line(fault), kind=kind
+    )
     return Reply(choices=(choice,), tokens=tokens, is_whole=False)
 
 
@@ -118,13 +142,13 @@ def choice_index(choice: object, otherwise: int) -> int:
     return index if isinstance(index, int) and not isinstance(index, bool) else otherwise
 
 
-def _choice(choice: object, *, max_answer_bytes: int) -> Choice:
+def _choice(choice: object, *, body: Mapping[str, Any], max_answer_bytes: int) -> Choice:
     if not isinstance(choice, Mapping):
-        return Choice(text="", fault="the choice is not a JSON object")
+        return Choice(text="", fault="the choice is not a JSON object", kind="unreadable")
     message = choice.get("message")
     if not isinstance(message, Mapping):
         message = {}
-    return finished_choice(
+    finished = finished_choice(
         text_of(message.get("content")),
         finish=text_of(choice.get("finish_reason")),
         refusal=text_of(message.get("refusal")),
@@ -132,6 +156,7 @@ def _choice(choice: object, *, max_answer_bytes: int) -> Choice:
         calls=calls_of(message.get("tool_calls")),
         max_answer_bytes=max_answer_bytes,
     )
+    return replace(finished, trace=trace_of(choice, body=body))
 
 
 def finished_choice(
@@ -145,6 +170,8 @@ def finished_choice(
 ) -> Choice:
     """Return a choice from its parts, with its fault if it is no answer.
 
+    The arguments of the function that answers are handed in by are its text.
+
     Args:
         text: the content; empty where there is none.
         finish: in the server's word.
@@ -153,26 +180,32 @@ def finished_choice(
         calls: of tools by the model.
         max_answer_bytes: of the text.
     """
+    is_cut = finish in CUT
+    text = next((call.arguments for call in calls if call.name == ANSWER_TOOL), text)
+    calls = tuple(call for call in calls if call.name != ANSWER_TOOL)
     if len(text) > max_answer_bytes or len(text.encode("utf-8")) > max_answer_bytes:
         kept = text.encode("utf-8")[:max_answer_bytes].decode("utf-8", errors="ignore")
         fault = f"cut off after {max_answer_bytes:,} bytes (programmer.max_answer_bytes)"
-        return Choice(text=kept, finish="length", fault=fault)
+        return Choice(text=kept, finish="length", fault=fault, kind="cut off")
     if text.strip():
-        return Choice(text=text, finish=finish, calls=calls)
+        return Choice(text=text, finish=finish, calls=calls, is_cut=is_cut)
+    kind: FaultKind = "empty"
     if refusal:
-        fault = f"the model refused: {one_line(refusal)}"
+        fault, kind = f"the model refused: {one_line(refusal)}", "refused"
     elif finish == "content_filter":
-        fault = "held back by the server's content filter"
+        fault, kind = "held back by the server's content filter", "refused"
     elif calls:
         names = ", ".join(call.name for call in calls)
-        fault = f"tool calls instead of text: {one_line(names, limit=100)}"
+        fault, kind = f"tool calls instead of text: {one_line(names, limit=100)}", "no code"
     elif num_reasoning:
         fault = f"reasoning alone ({num_reasoning:,} characters), no answer"
     else:
         fault = "an empty answer"
-    if finish == "length" and not refusal:
-        fault = f"{fault}: cut off at the token limit"
-    return Choice(text="", finish=finish, fault=fault, calls=calls)
+    if is_cut and not refusal:
+        fault, kind = f"{fault}: cut off at the token limit", "cut off"
+    return Choice(
+        text="", finish=finish, fault=fault, kind=kind, calls=calls, is_cut=is_cut and not refusal
+    )
 
 
 def text_of(value: object) -> str:

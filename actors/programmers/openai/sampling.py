@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kopt.actors.programmers.openai.words import clean
-from kopt.actors.programmers.openai_config import OpenAIConfig
+from kopt.actors.programmers.openai_config import ModelConfig
 from kopt.identity import derived_seed
 from kopt.ports import Message
 
@@ -15,7 +15,7 @@ SEED_BITS = 31
 
 
 def request_body(
-    config: OpenAIConfig,
+    config: ModelConfig,
     *,
     model: str,
     messages: Sequence[Message],
@@ -47,6 +47,10 @@ def request_body(
         body["top_p"] = config.top_p
     if config.max_tokens is not None:
         body[config.token_limit_key] = config.max_tokens
+    if config.logprobs:
+        body["logprobs"] = True
+    if config.return_token_ids:
+        body["return_token_ids"] = True
     if config.stream:
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kopt.actors.programmers.openai.reply import (
@@ -22,6 +22,7 @@ from kopt.actors.programmers.openai.reply import (
     text_of,
     tokens_of,
 )
+from kopt.actors.programmers.openai.token_trace import GatheredTrace, integers_of
 from kopt.actors.programmers.openai.tool_calls import GatheredCalls
 from kopt.actors.programmers.openai.trouble import Trouble, embedded_trouble
 from kopt.actors.programmers.openai.words import MAX_WORDS
@@ -45,6 +46,11 @@ class _Growing:
     num_reasoning: int = 0
     finish: str = ""
     calls: GatheredCalls = field(default_factory=GatheredCalls)
+    trace: GatheredTrace = field(default_factory=GatheredTrace)
+
+    def is_over(self, max_bytes: int) -> bool:
+        """Whether it has more than it may, an answer in a call's arguments included."""
+        return self.size + self.calls.size > max_bytes
 
 
 class StreamReader:
@@ -56,6 +62,7 @@ class StreamReader:
         self._max_answer_bytes = max_answer_bytes
         self._growing: dict[int, _Growing] = {}
         self._tokens: Tokens | None = None
+        self._prompt_token_ids: list[int] = []
         self._complete = False
         self.trouble: Trouble | None = None
         """What the server said went wrong on its side, if it did."""
@@ -78,6 +85,7 @@ class StreamReader:
             self.trouble = embedded_trouble(body)
             return False
         self._tokens = tokens_of(body) or self._tokens
+        self._prompt_token_ids = integers_of(body.get("prompt_token_ids")) or self._prompt_token_ids
         choices = body.get("choices")
         for number, choice in enumerate(choices if isinstance(choices, list) else ()):
             if isinstance(choice, Mapping):
@@ -94,8 +102,9 @@ class StreamReader:
         growing = self._growing.setdefault(index, _Growing())
         growing.finish = text_of(choice.get("finish_reason")) or growing.finish
         delta = choice.get("delta")
-        if not isinstance(delta, Mapping) or growing.size > self._max_answer_bytes:
+        if not isinstance(delta, Mapping) or growing.is_over(self._max_answer_bytes):
             return
+        growing.trace.feed(choice)
         piece = text_of(delta.get("content"))
         if piece:
             growing.text.append(piece)
@@ -109,7 +118,7 @@ class StreamReader:
     def _is_stuck(self) -> bool:
         """Whether every choice is finished or over its limit, and one of them is the latter."""
         choices = self._growing.values()
-        over = [each.size > self._max_answer_bytes for each in choices]
+        over = [each.is_over(self._max_answer_bytes) for each in choices]
         return (
             len(over) == self._num_choices
             and any(over)
@@ -128,11 +137,13 @@ class StreamReader:
         )
 
     def _finished(self, growing: _Growing) -> Choice:
-        whole = growing.finish or self._complete or growing.size > self._max_answer_bytes
+        whole = growing.finish or self._complete or growing.is_over(self._max_answer_bytes)
         if not whole:
             fault = self._fault or "the stream ended before the answer did"
-            return Choice(text="".join(growing.text), finish="length", fault=fault)
-        return finished_choice(
+            return Choice(
+                text="".join(growing.text), finish="length", fault=fault, kind="unreadable"
+            )
+        finished = finished_choice(
             "".join(growing.text),
             finish=growing.finish,
             refusal=growing.refusal,
@@ -140,6 +151,7 @@ class StreamReader:
             calls=growing.calls.calls(),
             max_answer_bytes=self._max_answer_bytes,
         )
+        return replace(finished, trace=growing.trace.trace(self._prompt_token_ids))
 
 
 async def read_stream(

@@ -13,6 +13,10 @@ MAX_CALLS = 16
 MAX_ARGUMENTS = 2_000
 """Characters of one call's arguments."""
 MAX_NAME = 100
+ANSWER_TOOL = "submit_kernel"
+"""The function whose arguments are the answer itself (programmer.structured=tool)."""
+MAX_ANSWER = 1_000_000
+"""Characters of its arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,8 @@ class _Growing:
 class GatheredCalls:
     """Calls that come in pieces, told apart by their `index`."""
 
+    size: int = 0
+    """Characters of all arguments."""
     _growing: dict[int, _Growing] = field(default_factory=dict)
 
     def feed(self, value: object) -> None:
@@ -73,8 +79,11 @@ class GatheredCalls:
             function = piece.get("function")
             if isinstance(function, Mapping):
                 growing.name = growing.name or _text(function.get("name"), limit=MAX_NAME)
-                room = MAX_ARGUMENTS - len(growing.arguments)
-                growing.arguments += _text(function.get("arguments"), limit=room)
+                most = MAX_ANSWER if growing.name == ANSWER_TOOL else MAX_ARGUMENTS
+                room = most - len(growing.arguments)
+                more = _text(function.get("arguments"), limit=room)
+                growing.arguments += more
+                self.size += len(more)
 
     def calls(self) -> tuple[ToolCall, ...]:
         """Return what has come, in the order of the indices."""

@@ -21,6 +21,8 @@ from kopt.actors.programmers.openai.words import one_line
 
 BYTES_OF_A_BODY = 8
 """A body may be so many times as long as its answers: escapes, and reasoning beside them."""
+BYTES_WITH_LOGPROBS = 80
+"""The same where each token comes with an object of its own."""
 MAX_LISTING_BYTES = 8_000_000
 """Of a list of models: gateways list hundreds, with a page about each."""
 EVENTS = "text/event-stream"
@@ -64,7 +66,8 @@ async def exchange(
                     return await read_stream(
                         chunks, num_choices=num_choices, max_answer_bytes=max_answer_bytes
                     )
-            limit_bytes = BYTES_OF_A_BODY * num_choices * max_answer_bytes
+            each_bytes = BYTES_WITH_LOGPROBS if body.get("logprobs") else BYTES_OF_A_BODY
+            limit_bytes = each_bytes * num_choices * max_answer_bytes
             data, cut = await _read_body(response, limit_bytes=limit_bytes)
             return reply_from_body(
                 data, cut=cut, num_choices=num_choices, max_answer_bytes=max_answer_bytes

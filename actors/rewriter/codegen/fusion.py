@@ -41,7 +41,7 @@ def fuse(graph: fx.GraphModule, *, device: DeviceKind, schedule: Schedule) -> li
     """
     made: list[FusedKernel] = []
     names: dict[str, str] = {}
-    for region in regions(graph.graph, device=device):
+    for region in regions(graph.graph):
         name = f"fused_{len(names)}"
         try:
             kernel = _kernel(region, device=device, name=name, schedule=schedule)

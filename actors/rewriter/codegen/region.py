@@ -54,7 +54,7 @@ class Region:
     """Made the values, and can make more of them."""
 
 
-def regions(graph: fx.Graph, *, device: str) -> list[Region]:
+def regions(graph: fx.Graph) -> list[Region]:
     """Return the regions of a graph that are worth a function, in the graph's order.
 
     A graph that mutates a tensor has none: its order of execution is not free.
@@ -62,7 +62,7 @@ def regions(graph: fx.Graph, *, device: str) -> list[Region]:
     nodes = list(graph.nodes)
     if any(_mutates(node) for node in nodes):
         return []
-    fusible = {node for node in nodes if _lowers_alone(node, device=device)}
+    fusible = {node for node in nodes if _lowers_alone(node)}
     while True:
         found: list[Region] = []
         rejected: set[fx.Node] = set()
@@ -82,7 +82,7 @@ def _mutates(node: fx.Node) -> bool:
     return target._schema.is_mutable
 
 
-def _lowers_alone(node: fx.Node, *, device: str) -> bool:
+def _lowers_alone(node: fx.Node) -> bool:
     if node.op != "call_function":
         return False
     if any(not isinstance(u.meta.get("val"), torch.Tensor) for u in node.all_input_nodes):
@@ -92,7 +92,7 @@ def _lowers_alone(node: fx.Node, *, device: str) -> bool:
     # A number that lives on the host cannot be read by a kernel on a device.
     if len({tensor.device.type for tensor in tensors}) != 1:
         return False
-    if not all(_fits(tensor, device=device) for tensor in tensors):
+    if not all(_fits(tensor) for tensor in tensors):
         return False
     try:
         lower(Builder(), node, {})
@@ -107,10 +107,8 @@ def _tensors(node: fx.Node) -> list[torch.Tensor]:
     return [tensor for tensor in several if isinstance(tensor, torch.Tensor)]
 
 
-def _fits(tensor: torch.Tensor, *, device: str) -> bool:
-    if tensor.numel() == 0 or tensor.dtype.is_complex or tensor.is_quantized:
-        return False
-    return device != "cpu" or tensor.dtype not in (torch.float16, torch.bfloat16)
+def _fits(tensor: torch.Tensor) -> bool:
+    return tensor.numel() > 0 and not tensor.dtype.is_complex and not tensor.is_quantized
 
 
 def _depths(nodes: Sequence[fx.Node], fusible: set[fx.Node]) -> dict[fx.Node, int]:

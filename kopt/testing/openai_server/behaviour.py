@@ -78,12 +78,16 @@ class Behaviour:
     """For `status` and `error_in_body`: the object under `error`; None for a plain one."""
     headers: Mapping[str, str] | None = None
     """Sent as well, such as Retry-After."""
-    calls: Sequence[str] = ("run",)
-    """For `tool_calls`: names of the functions that each choice calls, without arguments."""
+    calls: Sequence[str | tuple[str, str]] = ("run",)
+    """For `tool_calls`: names of the functions that each choice calls, with their arguments as the
+    model writes them; a name alone is called without any."""
     num_choices: int | None = None
     """Choices given instead of those asked for."""
     usage: bool = True
     """Whether tokens are reported."""
+    knows_forms: bool = True
+    """Whether an `answer` is in the form that the request asks for (`response_format`, a named
+    function); otherwise those fields are passed over. Limits of tokens are kept to by all."""
 
 
 Script = Callable[[Asked], Behaviour]
@@ -101,5 +105,23 @@ def in_turn(*behaviours: Behaviour) -> Script:
 
     def script(asked: Asked) -> Behaviour:
         return behaviours[min(asked.number, len(behaviours) - 1)]
+
+    return script
+
+
+def refusing(*fields: str) -> Script:
+    """Return a script that answers, but for requests with a field that it does not know."""
+
+    def script(asked: Asked) -> Behaviour:
+        for field in fields:
+            if field in asked.body:
+                error = {
+                    "message": f"Unrecognized request argument supplied: {field}",
+                    "type": "invalid_request_error",
+                    "param": field,
+                    "code": None,
+                }
+                return Behaviour(kind="status", status=400, error=error)
+        return Behaviour()
 
     return script

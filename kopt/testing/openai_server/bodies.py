@@ -8,8 +8,9 @@ from typing import Any
 
 from kopt.testing.openai_server.authors import Author
 from kopt.testing.openai_server.behaviour import Asked, Behaviour
+from kopt.testing.openai_server.forms import CHARACTERS_OF_A_TOKEN, message_in_form
+from kopt.testing.openai_server.vllm_fields import token_fields
 
-CHARACTERS_OF_A_TOKEN = 4
 PIECE_CHARACTERS = 40
 """Of a text in one event of a stream."""
 HTML = "<!doctype html><html><head><title>Bad Gateway</title></head><body>no</body></html>"
@@ -43,10 +44,10 @@ def _message(asked: Asked, behaviour: Behaviour, author: Author, choice: int) ->
                 {
                     "id": f"call-{asked.number}-{choice}-{index}",
                     "type": "function",
-                    "function": {"name": name, "arguments": "{}"},
+                    "function": {"name": name, "arguments": arguments},
                     "index": index,
                 }
-                for index, name in enumerate(behaviour.calls)
+                for index, (name, arguments) in enumerate(map(_call, behaviour.calls))
             ]
             return {"content": None, "tool_calls": calls, "finish_reason": "tool_calls"}
     if behaviour.texts is None:
@@ -56,7 +57,7 @@ def _message(asked: Asked, behaviour: Behaviour, author: Author, choice: int) ->
     if behaviour.kind == "cut":  # in the middle of what the code block holds
         start = text.find("```") + 3
         return {"content": text[: start + len(text[start:]) // 2], "finish_reason": "length"}
-    return {"content": text, "finish_reason": "stop"}
+    return message_in_form(text, body=asked.body, finish="stop", is_honoured=behaviour.knows_forms)
 
 
 def usage_of(asked: Asked, messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -64,6 +65,7 @@ def usage_of(asked: Asked, messages: Sequence[Mapping[str, Any]]) -> dict[str, A
     prompt = len(asked.prompt) // CHARACTERS_OF_A_TOKEN
     written = sum(
         len(message.get("content") or message.get("reasoning_content") or "")
+        + sum(len(call["function"]["arguments"]) for call in message.get("tool_calls", ()))
         for message in messages
     )
     completion = written // CHARACTERS_OF_A_TOKEN
@@ -88,10 +90,13 @@ def whole_body(asked: Asked, behaviour: Behaviour, author: Author) -> dict[str, 
                 "index": index,
                 "message": {"role": "assistant", **_without_finish(message)},
                 "finish_reason": message["finish_reason"],
+                **token_fields(message.get("content") or "", body=asked.body),
             }
             for index, message in enumerate(messages)
         ],
     }
+    if asked.body.get("return_token_ids"):
+        body["prompt_token_ids"] = list(range(len(asked.prompt) // CHARACTERS_OF_A_TOKEN))
     if behaviour.usage:
         body["usage"] = usage_of(asked, messages)
     return body
@@ -133,6 +138,10 @@ def _chunk(asked: Asked, index: int, delta: dict[str, Any], *, finish: str | Non
             "choices": [{"index": index, "delta": delta, "finish_reason": finish}],
         }
     )
+
+
+def _call(call: str | tuple[str, str]) -> tuple[str, str]:
+    return (call, "{}") if isinstance(call, str) else call
 
 
 def _without_finish(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The scripted server itself: `/v1/chat/completions`, `/v1/models`, `/health`, `/served`."""
+"""The scripted server itself: chat completions, models, `/health`, `/metrics`, `/served`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from aiohttp import web
 from kopt.identity import canonical_json, derived_seed, text_id
 from kopt.testing.openai_server.authors import Author, stock_author
 from kopt.testing.openai_server.behaviour import Asked, Behaviour, Script, always_answer
-from kopt.testing.openai_server.bodies import CHARACTERS_OF_A_TOKEN, error_body
+from kopt.testing.openai_server.bodies import error_body
+from kopt.testing.openai_server.forms import CHARACTERS_OF_A_TOKEN
 from kopt.testing.openai_server.sending import send
 from kopt.testing.openai_server.served import Served
+from kopt.testing.openai_server.vllm_fields import metrics_page
 
 MAX_REQUEST_BYTES = 64_000_000
 STOP_S = 0.2
@@ -35,6 +37,7 @@ class ScriptedServer:
         key: str | None = None,
         context_tokens: int | None = None,
         seed: int = 0,
+        is_well: bool = True,
     ) -> None:
         """Prepare a server.
 
@@ -45,6 +48,7 @@ class ScriptedServer:
             key: that requests must carry; None takes any.
             context_tokens: longer prompts are refused; None takes any.
             seed: of everything that is drawn.
+            is_well: what `/health` says.
         """
         self._script = script
         self._author = author
@@ -52,6 +56,7 @@ class ScriptedServer:
         self._key = key
         self._context_tokens = context_tokens
         self._seed = seed
+        self._is_well = is_well
         self._asked: Counter[str] = Counter()
         self._number = 0
         self._runner: web.AppRunner | None = None
@@ -69,6 +74,7 @@ class ScriptedServer:
         app.router.add_get("/v1/models", self._list_models)
         app.router.add_get("/health", self._health)
         app.router.add_get("/served", self._count)
+        app.router.add_get("/metrics", self._metrics)
         self._runner = web.AppRunner(
             app, access_log=None, shutdown_timeout=STOP_S, handler_cancellation=True
         )
@@ -98,7 +104,11 @@ class ScriptedServer:
 
     async def _health(self, request: web.Request) -> web.Response:
         del request
-        return web.json_response({"status": "ok"})
+        return web.json_response({"status": "ok"}, status=200 if self._is_well else 503)
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        del request
+        return web.Response(text=metrics_page(self.bodies))
 
     async def _count(self, request: web.Request) -> web.Response:
         del request

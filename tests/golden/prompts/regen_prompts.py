@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import runpy
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from kopt.candidate import Candidate, Language
 from kopt.evaluation import Check, Evaluation
 from kopt.evidence import Rule
-from kopt.expansion import Expansion, Mode
+from kopt.expansion import MODES, Expansion, Mode
 from kopt.finding import Finding
 from kopt.ports import AnalysisRequest, Attempt, Target, Telling, WriteRequest
 from kopt.problem import Problem
@@ -20,6 +23,7 @@ from kopt.timing import Timing
 from kopt.tools.diagnosis import diagnose
 from kopt.verdict import CompileFailed, Correct, Crashed, Incorrect, NumericError, Verdict
 
+LEVEL2: dict[str, Any] = runpy.run_path(str(Path(__file__).with_name("level2_case.py")))
 TARGETS = {
     "cpu": Target(device="cpu", name="AMD EPYC 9654", arch="x86_64", languages=("cpp", "torch")),
     "cuda": Target(
@@ -218,4 +222,11 @@ def golden_prompts() -> dict[str, str]:
         for device in TARGETS
     }
     arms = {f"profiled_{arm}-cuda": transcript(build(profiled(arm))) for arm in ARMS}
-    return plain | arms | {"analyst-cuda": transcript(build_analysis(analysed()))}
+    level2 = {
+        f"level2_{mode}-{device}": transcript(build(LEVEL2["level2_request"](mode, device)))
+        for mode in MODES
+        for device in TARGETS
+    }
+    json_form = transcript(build(LEVEL2["level2_request"]("optimize", "cpu"), form="json"))
+    analyst = transcript(build_analysis(analysed()))
+    return plain | arms | level2 | {"level2_json-cpu": json_form, "analyst-cuda": analyst}

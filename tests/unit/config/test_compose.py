@@ -42,7 +42,8 @@ def test_every_yaml_file_is_a_choice_or_the_root():
     found = {item.name for item in root.iterdir() if item.name.endswith(".yaml")}
     assert found == {"config.yaml"}
     assert set(config_groups()) == {
-        *("search", "programmer", "evaluate", "findings", "problems", "cluster", "experiment")
+        *("search", "programmer", "evaluate", "findings", "memory", "problems"),
+        *("cluster", "experiment"),
     }
 
 

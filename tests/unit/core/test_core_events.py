@@ -23,6 +23,7 @@ EVAL = to_json(
 )
 SAMPLES = {
     "int": 7,
+    "int | None": 7,
     "str": "text",
     "bool": True,
     "float": 0.5,

@@ -17,6 +17,7 @@ from kopt.events import (
     EvidenceTaken,
     ExpansionCancelled,
     FindingsMade,
+    MemoryUpdated,
     ProfileAnalysed,
     PromptSent,
     RunEnded,
@@ -70,14 +71,14 @@ def records(bodies: Sequence[EventBody], *, search: str = "s") -> list[Record]:
 def test_a_search_is_folded_slot_by_slot() -> None:
     bodies = sample_events()
     state = fold(records(bodies))
-    assert state.next_seq == len(bodies) == 15
+    assert state.next_seq == len(bodies) == 16
     assert state.ended == RunEnded(failed=0)
     search = state.searches["s"]
     assert search.started == bodies[0]
     assert search.ended == SearchEnded(reason="exhausted", failed=False)
     # asked, told, cancelled, extended, in the order of the journal
-    assert search.operations == [bodies[1], bodies[9], bodies[10], bodies[12]]
-    assert (search.first_ns, search.last_ns) == (1_000, 1_013)  # the run's end is no search's
+    assert search.operations == [bodies[1], bodies[9], bodies[10], bodies[13]]
+    assert (search.first_ns, search.last_ns) == (1_000, 1_014)  # the run's end is no search's
     expansion = search.expansions[0]
     assert (expansion.asked, expansion.prompt, expansion.answered) == tuple(bodies[1:4])
     assert expansion.candidates == {0: bodies[4]}
@@ -86,6 +87,7 @@ def test_a_search_is_folded_slot_by_slot() -> None:
     assert [profile.evidence, profile.findings, profile.analysis] == bodies[6:9]
     assert expansion.told == {0: bodies[9]}
     assert expansion.cancelled == bodies[10]
+    assert search.memory == [bodies[11]]
     assert not expansion.is_open
 
 
@@ -182,7 +184,7 @@ def test_the_kinds_of_events_are_the_ones_tested_here() -> None:
     assert isinstance(VERDICT, VerdictReached)
     assert {body.kind for body in sample_events()} == {
         *(body.kind for body in tested),
-        *("evidence", "findings", "profile_analysis"),
+        *("evidence", "findings", "profile_analysis", "memory_updated"),
         "search_ended",
         "search_extended",
         "run_ended",
@@ -190,9 +192,9 @@ def test_the_kinds_of_events_are_the_ones_tested_here() -> None:
 
 
 def test_an_extension_opens_a_search_that_ended() -> None:
-    ended = sample_events()[:12]
+    ended = sample_events()[:13]
     assert fold(records(ended)).searches["s"].ended is not None
-    assert fold(records(sample_events()[:13])).searches["s"].ended is None
+    assert fold(records(sample_events()[:14])).searches["s"].ended is None
 
 
 def test_a_profile_belongs_to_a_slot_and_is_taken_once() -> None:
@@ -214,6 +216,33 @@ def test_a_profile_belongs_to_a_slot_and_is_taken_once() -> None:
     ):
         with pytest.raises(StoreError, match=why):
             fold(records([*before, *bodies]))
+
+
+def test_an_expansion_knows_how_far_the_memory_had_come_when_it_was_asked() -> None:
+    learned = MemoryUpdated(expansion=0, origin="rules", entries=[])
+    start = replace(learned, expansion=None, origin="tracker")
+    second = asked(1, num_candidates=1)
+    third = asked(2, num_candidates=1)
+    state = fold(records([START, start, ASKED, second, learned, third]))
+    search = state.searches["s"]
+    assert [each.memory_known for each in search.expansions.values()] == [1, 1, 2]
+    assert search.memory == [start, learned]
+
+
+@pytest.mark.parametrize(
+    ("bodies", "why"),
+    [
+        ([MemoryUpdated(expansion=7, origin="rules", entries=[])], "expansion 7 was not asked"),
+        ([MemoryUpdated(expansion=0, origin="rules", entries=[])] * 2, "0 was remembered before"),
+        (
+            [MemoryUpdated(expansion=None, origin="tracker", entries=[])] * 2,
+            "its beginning was remembered before",
+        ),
+    ],
+)
+def test_a_memory_grows_once_for_each_expansion(bodies: list[EventBody], why: str) -> None:
+    with pytest.raises(StoreError, match=why):
+        fold(records([START, ASKED, *bodies]))
 
 
 def test_evidence_of_a_run_is_known_by_problem_and_candidate() -> None:

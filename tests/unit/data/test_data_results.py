@@ -71,6 +71,7 @@ def test_a_row_has_the_figures_of_the_best_candidate_and_of_the_search() -> None
             "candidates": 4,
             "correct": 2,
             "cheated": 1,
+            "cached": 0,
             "iterations": 2,
             "wall_s": 12.5,
             "gpu_s": 3.0,  # 4 x (0.25 s verified + 0.5 s timed)

@@ -42,6 +42,7 @@ STRATEGIES: dict[object, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
     str: TEXTS,
     str | None: st.none() | TEXTS,
+    int | None: st.none() | INTS,
     float | None: st.none() | FLOATS,
     list[str]: st.lists(TEXTS, max_size=2),
     dict[str, Any] | None: st.none() | OBJECTS,

@@ -42,6 +42,7 @@ EVENTS = {
     "evidence": {"candidate", "ref"},
     "findings": {"candidate", "findings"},
     "profile_analysis": {"candidate", "analysis"},
+    "memory_updated": {"expansion", "origin", "entries"},
     "told": {"expansion", "index", "reward"},
     "expansion_cancelled": {"expansion", "reason"},
     "search_ended": {"reason"},
@@ -51,7 +52,7 @@ RESULTS = [
     *("problem", "problem_name", "arm", "seed", "policy", "programmer", "ladder", "device"),
     *("outcome", "root_cause", "speedup", "speedup_lo", "speedup_hi", "speedup_eager"),
     *("speedup_compile", "best_candidate", "baseline_us", "time_us", "sol_share", "degenerate"),
-    *("candidates", "correct", "cheated", "iterations", "wall_s", "gpu_s"),
+    *("candidates", "correct", "cheated", "cached", "iterations", "wall_s", "gpu_s"),
     *(
         "candidates_per_gpu_hour",
         "tokens_in",

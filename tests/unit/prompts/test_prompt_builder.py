@@ -15,7 +15,8 @@ from kopt.finding import Finding
 from kopt.ladder import LADDER_NAMES, LADDERS, Distances, failure
 from kopt.ports import Target, Terms, WriteRequest
 from kopt.prompts import build
-from kopt.prompts.builder import Budget, stable_part
+from kopt.prompts.budget import Budget
+from kopt.prompts.builder import stable_part
 from kopt.prompts.policy_text import policy_text
 from kopt.prompts.templates import filled
 from kopt.verdict import Cheated, CompileFailed, Correct, Crashed, Incorrect, TimedOut, Verdict

@@ -140,3 +140,24 @@ def test_a_programmer_that_is_not_asked_in_words_has_no_prompt(tmp_path: Path, c
     run = make_run(tmp_path, script=fresh_candidates)
     line = complaint(capfd, str(run.path), "1")
     assert "its programmer (scripted) is not asked in words" in line
+
+
+def test_the_stable_part_is_reported_with_each_prompt(run: RunDir, capfd) -> None:
+    sent = [
+        expansion.prompt for expansion in folded(run).searches["p/default/0"].expansions.values()
+    ]
+    first, second = (printed(capfd, str(run.path), f"@{number}") for number in (0, 1))
+    stable = first["stable_tokens"]
+    assert len(sent) > 1
+    assert first["shared_tokens"] is None
+    assert isinstance(stable, int)
+    # The one before shares at least what all share, and no prompt is shorter than that.
+    assert stable <= second["shared_tokens"] <= second["estimated_tokens"]
+    assert stable > 1_000
+    assert main(["prompt", str(run.path), "@1"]) == 0
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line == (
+        f"about {second['estimated_tokens']:,} tokens; {stable:,} of them stand at the start of "
+        f"all {len(sent)} prompts of its search, {second['shared_tokens']:,} at that of the one "
+        "before it"
+    )

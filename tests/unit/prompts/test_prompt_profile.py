@@ -16,7 +16,8 @@ from kopt.evidence import Evidence, Roofline
 from kopt.ports import Telling
 from kopt.prompts import build
 from kopt.prompts.analysis import build_analysis, read_analysis
-from kopt.prompts.builder import Budget, stable_part
+from kopt.prompts.budget import Budget
+from kopt.prompts.builder import stable_part
 from kopt.prompts.profile_text import profile_text, told_of
 from kopt.prompts.tool_offers import ToolOffers, offers_of
 from kopt.tools.registry import ToolRegistry

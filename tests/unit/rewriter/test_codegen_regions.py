@@ -27,14 +27,14 @@ def graph_of(function, *inputs):
 
 
 def stages_of(function, *inputs):
-    [region] = regions(graph_of(function, *inputs).graph, device="cpu")
+    [region] = regions(graph_of(function, *inputs).graph)
     return plan(region.roots)
 
 
 def test_library_calls_part_the_regions() -> None:
     w = torch.randn(8, 8)
     graph = graph_of(lambda x, w: F.gelu(F.linear(F.gelu(x) + 1, w)) * 2, torch.randn(4, 8), w)
-    found = regions(graph.graph, device="cpu")
+    found = regions(graph.graph)
     names = [[str(n.target).split(".")[1] for n in region.nodes] for region in found]
     assert names == [["gelu", "add"], ["gelu", "mul"]]
 
@@ -44,7 +44,7 @@ def test_an_early_op_joins_its_late_consumer() -> None:
     graph = graph_of(
         lambda x, w: torch.sigmoid(x) * F.linear(x, w), torch.randn(8, 8), torch.randn(8, 8)
     )
-    [region] = regions(graph.graph, device="cpu")
+    [region] = regions(graph.graph)
     assert [str(n.target) for n in region.nodes] == ["aten.sigmoid.default", "aten.mul.Tensor"]
 
 
@@ -66,8 +66,8 @@ def test_regions_never_lie_on_both_sides_of_a_call() -> None:
 
 
 def test_one_trivial_op_is_left_to_torch() -> None:
-    assert regions(graph_of(torch.relu, torch.randn(8)).graph, device="cpu") == []
-    assert len(regions(graph_of(torch.tanh, torch.randn(8)).graph, device="cpu")) == 1
+    assert regions(graph_of(torch.relu, torch.randn(8)).graph) == []
+    assert len(regions(graph_of(torch.tanh, torch.randn(8)).graph)) == 1
 
 
 def test_a_graph_that_mutates_is_left_alone() -> None:

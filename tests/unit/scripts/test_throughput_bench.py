@@ -1,3 +1,4 @@
+import os
 import time
 
 import bench_throughput
@@ -5,7 +6,8 @@ import pytest
 from bench_throughput_candidates import mixed_candidates
 from bench_throughput_kopt import Phase
 from bench_throughput_others import Judged
-from bench_throughput_record import device_record
+from bench_throughput_processor import tree_cpu_s
+from bench_throughput_record import DeviceRecord, device_record, visible_devices
 from bench_throughput_report import compared, report
 
 from kopt.testing.fakes import correct, evaluation_of
@@ -40,6 +42,7 @@ def judged(mixed, verdict, *, wall_s):
         candidate=mixed.candidate.candidate_id,
         language=mixed.candidate.language,
         wall_s=wall_s,
+        cpu_s=wall_s / 2,
         judged_s=wall_s,
         verdict=verdict,
         reason="trial 0 differs",
@@ -47,7 +50,7 @@ def judged(mixed, verdict, *, wall_s):
 
 
 def phase_of(mixed, verdicts, *, wall_s):
-    phase = Phase(wall_s=wall_s)
+    phase = Phase(wall_s=wall_s, cpu_s=wall_s / 5)
     for each, verdict in zip(mixed, verdicts, strict=True):
         evaluation = evaluation_of(verdict, problem=each.problem, candidate=each.candidate)
         phase.evaluations[each.candidate.candidate_id] = evaluation
@@ -71,6 +74,9 @@ def test_ratios_and_disagreements_by_hand():
     assert list(found)[-2:] == ["ratio_warm", "ratio"]
     assert found["ratio"] == pytest.approx(8.0)
     assert found["ratio_warm"] == pytest.approx(4.0)
+    # 20 s of processors each, against 10 / 5 for two; 4 s, against 4 / 5 for two.
+    assert found["cpu_ratio_cold"] == pytest.approx(20.0)
+    assert found["cpu_ratio_warm"] == pytest.approx(10.0)
     assert (found["compared"], found["agreeing"]) == (2, 1)
     assert found["disagreements"][0].startswith(f"{mixed[1].label}: kopt incorrect")
     assert found["unlike_intent"] == []
@@ -101,3 +107,38 @@ def test_a_device_without_a_record_has_no_share():
     with device_record("cuda", library="libno-such-library.so") as record:
         pass
     assert record.share() is None
+
+
+def test_the_share_of_a_recorded_sample_is_weighted_by_time_and_ends_with_the_waiting():
+    record = DeviceRecord(began_s=10.0)
+    record.samples += [(10.5, 0.0), (11.0, 100.0), (12.0, 60.0), (14.0, 0.0)]
+    # 0.5 s at 0, 0.5 s at 1, 1 s at 0.6, 2 s at 0.
+    assert record.share() == pytest.approx((0.5 + 0.6) / 4.0)
+    assert record.share(until_s=12.0) == pytest.approx(1.1 / 2.0)
+    assert record.share(until_s=10.1) is None
+
+
+def test_the_devices_recorded_are_those_that_are_visible(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert visible_devices() == []
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, GPU-ab")
+    assert visible_devices() == ["3", "GPU-ab"]
+
+
+def test_processor_seconds_are_those_of_a_process_and_all_below_it(tmp_path):
+    # pid (name) state parent, nine more words, then utime stime cutime cstime, in hundredths.
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    for pid, parent, ticks in (
+        (7, 1, "1 2 3 4"),
+        (8, 7, "10 0 0 0"),
+        (9, 8, "5 0 0 0"),
+        (5, 1, "9"),
+    ):
+        folder = tmp_path / str(pid)
+        folder.mkdir()
+        words = f"{pid} (a) b (c) S {parent} 0 0 0 0 0 0 0 0 0 {ticks} 0 0"
+        (folder / "stat").write_text(words)
+    assert tree_cpu_s(7, proc=tmp_path) == pytest.approx(25 * tick_s)
+    began_s = tree_cpu_s()
+    assert sum(number * number for number in range(300_000)) > 0
+    assert tree_cpu_s() >= began_s

@@ -54,6 +54,7 @@ def judged(language, wall_s):
         candidate="x",
         language=language,
         wall_s=wall_s,
+        cpu_s=0.0,
         judged_s=wall_s,
         verdict="correct",
         reason="",

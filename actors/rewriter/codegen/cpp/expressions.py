@@ -10,6 +10,8 @@ from kopt.actors.rewriter.codegen.ir import INFIX, Const, Map, Unsupported
 
 TYPES = {
     torch.float32: "float",
+    torch.float16: "float",
+    torch.bfloat16: "float",
     torch.float64: "double",
     torch.int64: "int64_t",
     torch.int32: "int32_t",
@@ -18,7 +20,9 @@ TYPES = {
     torch.uint8: "uint8_t",
     torch.bool: "bool",
 }
-"""C++ types by dtype; half precision is left to torch on a CPU."""
+"""C++ types in which each dtype is computed."""
+HALVES = {torch.float16: "float16", torch.bfloat16: "bfloat16"}
+"""Dtypes that are only stored, as 16 bits; `half_source` defines the way there and back."""
 
 PLAIN = frozenset({"neg", "not", "where", "cast", "max", "min", *INFIX})
 """Ops that need no function of their own (or only the always present k_max, k_min)."""
@@ -33,6 +37,25 @@ def c_type(dtype: torch.dtype) -> str:
     if dtype not in TYPES:
         raise Unsupported(f"{dtype} on a CPU")
     return TYPES[dtype]
+
+
+def stored_type(dtype: torch.dtype) -> str:
+    """Return the C++ type of a tensor's elements.
+
+    Raises:
+        Unsupported: the dtype is not computed on a CPU here.
+    """
+    return "uint16_t" if dtype in HALVES else c_type(dtype)
+
+
+def fetched(dtype: torch.dtype, element: str) -> str:
+    """Return an element of a tensor, as C++ computes with it."""
+    return f"k_from_{HALVES[dtype]}({element})" if dtype in HALVES else element
+
+
+def stored(dtype: torch.dtype, number: str) -> str:
+    """Return a number as an element of a tensor holds it."""
+    return f"k_to_{HALVES[dtype]}({number})" if dtype in HALVES else number
 
 
 def literal(const: Const, *, wide: bool = False) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from torch import fx
 
-from kopt.actors.rewriter.codegen.cpp.expressions import PLAIN, c_type
+from kopt.actors.rewriter.codegen.cpp.expressions import HALVES, PLAIN, stored_type
+from kopt.actors.rewriter.codegen.cpp.half_source import half_source
 from kopt.actors.rewriter.codegen.cpp.kernel_source import KernelWriter
 from kopt.actors.rewriter.codegen.cpp.math_source import math_source
 from kopt.actors.rewriter.codegen.ir import Load, Map, Value, stored_base
@@ -51,14 +52,17 @@ def cpp_definition(
         functions.update(
             v.op for v in stage.program.values if isinstance(v, Map) and v.op not in PLAIN
         )
-    parameters = [f"const {c_type(n.meta['val'].dtype)}* {sources[n]}" for n in inputs]
-    parameters += [f"{c_type(value.dtype)}* {tensor}" for value, tensor in stored.items()]
+    parameters = [f"const {stored_type(n.meta['val'].dtype)}* {sources[n]}" for n in inputs]
+    parameters += [f"{stored_type(value.dtype)}* {tensor}" for value, tensor in stored.items()]
+    dtypes = [*(node.meta["val"].dtype for node in inputs), *(value.dtype for value in stored)]
+    halves = frozenset(HALVES[dtype] for dtype in dtypes if dtype in HALVES)
     source = (
         math_source(
             frozenset(functions),
             fast=schedule.cpu_math == "fast",
             streaming=schedule.cpu_streaming,
         )
+        + half_source(halves)
         + "\n"
         + "\n".join(kernels)
         + f'\nextern "C" void run({", ".join(parameters)}, int threads) {{\n'

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from math import prod
 
-from kopt.actors.rewriter.codegen.cpp.expressions import c_type
+from kopt.actors.rewriter.codegen.cpp.expressions import c_type, stored_type
 from kopt.actors.rewriter.codegen.cpp.totals import JOIN, neutral, total_type
 from kopt.actors.rewriter.codegen.cpp.values import ValueWriter
 from kopt.actors.rewriter.codegen.cpp.walk import WalkWriter
@@ -54,9 +54,9 @@ class KernelWriter(ValueWriter):
         reads: dict[str, str] = {}
         for value, pointer in self.pointers.items():
             if value in self.program.reads:
-                reads[pointer] = f"const {c_type(value.dtype)}* __restrict {pointer}"
+                reads[pointer] = f"const {stored_type(value.dtype)}* __restrict {pointer}"
         for value, pointer in self.outputs.items():
-            reads[pointer] = f"{c_type(value.dtype)}* __restrict {pointer}"
+            reads[pointer] = f"{stored_type(value.dtype)}* __restrict {pointer}"
         return ", ".join([*reads.values(), "int threads"])
 
     def arguments(self) -> str:
@@ -193,7 +193,7 @@ class KernelWriter(ValueWriter):
         if store:
             for value in program.row_stores[number]:
                 address = self.address(program.writes[value], inner="0", lane="(lane + j)")
-                stores.append(f"{self.outputs[value]}[{address}] = {self.use(value)};")
+                stores.append(f"{self.outputs[value]}[{address}] = {self.element(value)};")
         if not self.laned:
             text.add(*lines)
             text.add(*(f"if ({guard}) {line}" if guard else line for line in stores))

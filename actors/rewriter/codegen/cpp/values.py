@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kopt.actors.rewriter.codegen.cpp.expressions import c_type, expression, literal
+from kopt.actors.rewriter.codegen.cpp.expressions import (
+    HALVES,
+    c_type,
+    expression,
+    fetched,
+    literal,
+    stored,
+)
 from kopt.actors.rewriter.codegen.ir import (
     Const,
     Iota,
@@ -138,9 +145,11 @@ class ValueWriter:
         for value in program.values:
             uses = [n for n, step in enumerate(program.passes) if value in step.values]
             costly = isinstance(value, Scan) or (isinstance(value, Map) and value.op in COSTLY)
-            if len(uses) > 1 and costly and value not in program.reads:
+            # Half precision is turned into float32 once.
+            half = value in program.reads and value.dtype in HALVES
+            if len(uses) > 1 and (half or (costly and value not in program.reads)):
                 found.append(value)
-        size = sum(value.dtype.itemsize for value in found) * program.num_cols
+        size = sum(4 if v.dtype in HALVES else v.dtype.itemsize for v in found) * program.num_cols
         return found if size <= KEEP_BYTES and len(program.cols) == 1 else []
 
     def address(self, index: Index, *, inner: str, lane: str) -> str:
@@ -167,7 +176,8 @@ class ValueWriter:
         lane = "(lane + j)" if self.laned else "0"
         if value in self.program.reads and not isinstance(value, Iota):
             address = self.address(self.program.reads[value], inner=inner, lane=lane)
-            return [f"{target} = {self.pointers[value]}[{address}];"]
+            element = f"{self.pointers[value]}[{address}]"
+            return [f"{target} = {fetched(value.dtype, element)};"]
         if isinstance(value, Iota):
             address = self.address(self.program.reads[value], inner=inner, lane=lane)
             return [f"{target} = {address};"]
@@ -176,6 +186,10 @@ class ValueWriter:
             args = [self.use(arg, wide=wide) for arg in value.args]
             return [f"{target} = {expression(value, args, kind=self.kind(value))};"]
         return []
+
+    def element(self, value: Value) -> str:
+        """Return a computed value as an element of its tensor, in C++."""
+        return stored(value.dtype, self.use(value))
 
     def use(self, value: Value, *, wide: bool = False) -> str:
         """Return a computed value as C++; float32 ones as float64 if `wide`."""

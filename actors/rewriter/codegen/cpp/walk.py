@@ -6,7 +6,7 @@ from math import prod
 
 import torch
 
-from kopt.actors.rewriter.codegen.cpp.expressions import c_type
+from kopt.actors.rewriter.codegen.cpp.expressions import c_type, stored_type
 from kopt.actors.rewriter.codegen.cpp.totals import JOIN, neutral, scan_type, total_type
 from kopt.actors.rewriter.codegen.cpp.values import ValueWriter
 from kopt.actors.rewriter.codegen.ir import Const, Map, Reduce, Scan, Value, View, operands
@@ -181,7 +181,7 @@ class WalkWriter:
         text.add("auto step = [&](const long c, const long m) __attribute__((always_inline)) {")
         streamed = self._streamed()
         for value in streamed:
-            kind, name = c_type(value.dtype), self.kernel.names[value]
+            kind, name = stored_type(value.dtype), self.kernel.names[value]
             text.add(f"alignas(64) {kind} out_{name}[{self.width}];")
         if self.scans:
             self._scanned_elements()
@@ -237,11 +237,13 @@ class WalkWriter:
         streamed = self._streamed()
         for value in self.step.stores:
             if value in streamed:
-                lines.append(f"out_{self.kernel.names[value]}[j] = {self.kernel.use(value)};")
+                lines.append(f"out_{self.kernel.names[value]}[j] = {self.kernel.element(value)};")
             else:
                 index = self.kernel.program.writes[value]
                 address = self.kernel.address(index, inner=inner, lane="(lane + j)")
-                lines.append(f"{self.kernel.outputs[value]}[{address}] = {self.kernel.use(value)};")
+                lines.append(
+                    f"{self.kernel.outputs[value]}[{address}] = {self.kernel.element(value)};"
+                )
         return lines
 
     def _term(self, reduction: Reduce) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kopt.actors.rewriter.codegen.lower import (
     activations,
+    class_losses,
     losses,
     norms,
     pointwise,
@@ -12,4 +13,13 @@ from kopt.actors.rewriter.codegen.lower import (
 )
 from kopt.actors.rewriter.codegen.lower.nodes import lower
 
-__all__ = ["activations", "losses", "lower", "norms", "pointwise", "reductions", "views"]
+__all__ = [
+    "activations",
+    "class_losses",
+    "losses",
+    "lower",
+    "norms",
+    "pointwise",
+    "reductions",
+    "views",
+]

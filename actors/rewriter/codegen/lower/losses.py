@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kopt.actors.rewriter.codegen.formula import Expr
 from kopt.actors.rewriter.codegen.ir import Unsupported, broadcast
-from kopt.actors.rewriter.codegen.lower.reductions import log_softmax
 from kopt.actors.rewriter.codegen.lower.table import Context, lowers
 
 
@@ -182,71 +181,3 @@ def _(
     apart = target.compare("eq", -1).where((cosine - float(margin)).maximum(0.0), 0.0)
     close = target.compare("eq", 1).where(1.0 - cosine, 0.0)
     return _reduced(apart + close, reduction)
-
-
-@lowers("aten.cross_entropy_loss.default")
-def _(
-    context: Context,
-    x: Expr,
-    target: Expr,
-    weight: Expr | None = None,
-    reduction: int = 1,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-) -> Expr:
-    dim = 1 if len(x.shape) > 1 else 0
-    if target.dtype.is_floating_point:
-        if label_smoothing or weight is not None:
-            raise Unsupported("cross entropy of probabilities with weights or smoothing")
-        loss = -(log_softmax(x, dim) * target).reduce("sum", (dim,))
-        if reduction == 1:
-            return loss.reduce("sum", ()) / float(max(1, _rows(x.shape, dim)))
-        return _reduced(loss, reduction)
-    if label_smoothing:
-        raise Unsupported("cross entropy with label smoothing")
-    top = x.reduce("max", (dim,), keepdim=True)
-    total = (x - top).unary("exp").reduce("sum", (dim,))
-    picked = _picked(x - top, target, dim)
-    return _class_loss(picked - total.unary("log"), target, weight, reduction, ignore_index)
-
-
-@lowers("aten.nll_loss.default", "aten.nll_loss_nd.default", "aten.nll_loss2d.default")
-def _(
-    context: Context,
-    x: Expr,
-    target: Expr,
-    weight: Expr | None = None,
-    reduction: int = 1,
-    ignore_index: int = -100,
-) -> Expr:
-    dim = 1 if len(x.shape) > 1 else 0
-    return _class_loss(_picked(x, target, dim), target, weight, reduction, ignore_index)
-
-
-def _picked(x: Expr, target: Expr, dim: int) -> Expr:
-    """Return x at the target's index along dim: a sum of which one term is not 0."""
-    here = x.iota(dim).compare("eq", target.unsqueeze(dim))
-    return here.where(x, 0.0).reduce("sum", (dim,))
-
-
-def _class_loss(
-    log_probability: Expr, target: Expr, weight: Expr | None, reduction: int, ignore_index: int
-) -> Expr:
-    counted = target.compare("ne", ignore_index)
-    share = counted.to(log_probability.dtype)
-    if weight is not None:
-        classes = weight.reshape((1,) * len(target.shape) + weight.shape)
-        wide = classes.expand((*target.shape, *weight.shape))
-        share = share * _picked(wide, target, len(target.shape))
-    loss = counted.where(-log_probability * share, 0.0)
-    if reduction == 0:
-        return loss
-    total = loss.reduce("sum", ())
-    return total / share.reduce("sum", ()) if reduction == 1 else total
-
-
-def _rows(shape: tuple[int, ...], dim: int) -> int:
-    rows = 1
-    for place, size in enumerate(shape):
-        rows *= 1 if place == dim else size
-    return rows

@@ -11,7 +11,7 @@ from kopt.driver.loop import Pace
 from kopt.driver.replay import replay
 from kopt.search.config import BestOfNConfig
 from kopt.testing.fakes import InstantEvaluator
-from kopt.testing.openai_server import Behaviour, Mixture
+from kopt.testing.openai_server import Behaviour, Mixture, refusing
 from kopt.testing.small_fleet import drive_in_folder, small_tasks
 
 pytestmark = pytest.mark.filterwarnings(
@@ -164,3 +164,32 @@ def test_what_was_paid_is_in_the_journal_and_the_key_is_nowhere(bench, run, tmp_
         if path.is_file():
             assert KEY.encode() not in path.read_bytes()
     assert KEY not in json.dumps([prompt.sampling for prompt in prompts])
+
+
+def test_a_search_goes_on_where_the_form_is_refused_and_answers_are_cut(bench, run, tmp_path):
+    refusing_forms = refusing("response_format")
+
+    def script(asked):
+        behaviour = refusing_forms(asked)
+        if behaviour.kind == "answer" and asked.body["max_tokens"] == 4_000 and asked.number % 3:
+            return Behaviour(kind="cut")
+        return behaviour
+
+    async def scenario():
+        settings = {"structured": "json_schema", "max_tokens": 4_000, "completions": "apart"}
+        async with bench(script=script, **settings) as it:
+            failed = await search(it, tmp_path)
+        return failed, it.said
+
+    failed, said = run(scenario())
+    assert failed == 0
+    assert len(made(tmp_path)) == CONFIG.budget, "every slot has its candidate in the end"
+    assert any("it is asked without from here on" in line for line in said)
+    assert any(line.endswith("were whole then") for line in said)
+    (state,) = fold(read_events(tmp_path)).searches.values()
+    answers = [answer for each in state.expansions.values() for answer in each.answers.values()]
+    cut = [answer for answer in answers if "cut off at the token limit" in answer.fault]
+    assert cut
+    assert len(answers) == CONFIG.budget + len(cut)
+    sampled = [each.prompt.sampling for each in state.expansions.values() if each.prompt]
+    assert any("asked_again" in sampling for sampling in sampled)

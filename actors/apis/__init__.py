@@ -1,0 +1,1 @@
+"""Interfaces of the packages that candidates are written with, read from what is installed."""

@@ -1,0 +1,105 @@
+"""What one search has tried and learned, in the order of its journal.
+
+Invariant: an expansion's prompt is told what stood in the journal before the expansion was asked,
+and nothing later. So a resumed search, whose order is the journal's, recalls the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kopt.data.fold import ProfileState
+from kopt.data.memory_json import entries_from_json
+from kopt.evaluation import Evaluation
+from kopt.events import CandidateMade, MemoryUpdated
+from kopt.expansion import Expansion
+from kopt.memory.entry import MemoryEntry
+from kopt.memory.tried import Tried, tried_of
+
+
+class Known(NamedTuple):
+    """How far a search had come when one of its expansions was asked."""
+
+    told: int
+    updates: int
+
+
+class Recollection:
+    """Held by a search's task; of one event loop."""
+
+    def __init__(self) -> None:
+        """Begin a search."""
+        self.updates: list[MemoryUpdated] = []
+        """How the memory grew."""
+        self._entries: list[tuple[MemoryEntry, ...]] = []
+        self._told: list[CandidateMade] = []
+        self._tried: list[Tried] = []
+        self._parents: dict[int, str | None] = {}
+        self._known: dict[int, Known] = {}
+
+    def asked(self, expansion: Expansion, *, updates: int | None = None) -> None:
+        """Note that an expansion was asked now.
+
+        Args:
+            expansion: that was asked.
+            updates: of the memory that stood in the journal by then; None for all of them.
+        """
+        self._parents[expansion.ordinal] = expansion.parent
+        known = len(self.updates) if updates is None else updates
+        self._known[expansion.ordinal] = Known(told=len(self._told), updates=known)
+
+    def told(self, made: CandidateMade) -> None:
+        """Note that the tree hears of a candidate now."""
+        self._told.append(made)
+
+    def learned(self, update: MemoryUpdated) -> None:
+        """Note that the memory grew.
+
+        Raises:
+            StoreError: its entries are none.
+        """
+        of_search = update.expansion is not None
+        self._entries.append(entries_from_json(update.entries) if of_search else ())
+        self.updates.append(update)
+
+    def has_learned_from(self, ordinal: int | None) -> bool:
+        """Whether the memory has an update of an expansion; of the search's beginning for None."""
+        return any(update.expansion == ordinal for update in self.updates)
+
+    def known(self, expansion: Expansion) -> Known:
+        """Return how far the search had come when an expansion was asked."""
+        return self._known[expansion.ordinal]
+
+    def entries(self, updates: int | None = None) -> tuple[MemoryEntry, ...]:
+        """Return the search memory after so many updates; None for all."""
+        return tuple(entry for of_update in self._entries[:updates] for entry in of_update)
+
+    def tried(
+        self, *, evaluations: Mapping[str, Evaluation], profiles: Mapping[str, ProfileState]
+    ) -> list[Tried]:
+        """Return everything that was told, in order.
+
+        Args:
+            evaluations: of the search, by candidate.
+            profiles: of the search, by candidate.
+        """
+        for made in self._told[len(self._tried) :]:
+            parent = self._parents.get(made.expansion, made.parent)
+            self._tried.append(
+                tried_of(
+                    evaluations[made.candidate],
+                    parent=parent,
+                    expansion=made.expansion,
+                    strategy=made.strategy,
+                    parent_evaluation=None if parent is None else evaluations.get(parent),
+                    signal=_signal(None if parent is None else profiles.get(parent)),
+                )
+            )
+        return list(self._tried)
+
+
+def _signal(profile: ProfileState | None) -> str:
+    """Return the title of what the tools found first."""
+    findings = profile.findings.findings if profile is not None and profile.findings else []
+    return str(findings[0].get("title", "")) if findings else ""

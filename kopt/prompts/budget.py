@@ -1,0 +1,88 @@
+"""How long a prompt may get: the one place that says it, by section and in all.
+
+Sections are bounded in characters, each by its own figure. The whole is bounded in tokens (see
+`tokens`): where it would be longer, sections give way one after another, in the order of
+`CHANGING_GIVE_WAY`, the first one down to its floor before the next is touched. What gives way says
+so in the text ("… 12 lines left out …"). The stable part is fitted by itself, by what does not
+change within a search, so that no prompt's length changes what all of them begin with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from kopt.prompts.tokens import estimated_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Bounds of a prompt: tokens of the whole, characters of each section that can be long."""
+
+    tokens: int = 24_000
+    """Of the whole prompt, about."""
+    system_tokens: int = 3_500
+    """Of the system message, about: with a typical reference, the stable part stays within 4,000
+    tokens. Signatures and a library's manual give way; what is fixed does not."""
+    apis: int = 3_000
+    """Signatures of all languages together."""
+    manual: int = 2_400
+    """What a library demands."""
+    reference: int = 32_000
+    version: int = 48_000
+    log: int = 4_000
+    findings: int = 8_000
+    """Without a profile."""
+    profile: int = 12_000
+    """With one: findings, counters, timeline together."""
+    memory: int = 6_000
+    history: int = 3_000
+
+
+BUDGET = Budget()
+
+SYSTEM_GIVE_WAY = ("apis", "manual")
+STABLE_GIVE_WAY = ("reference",)
+CHANGING_GIVE_WAY = ("history", "memory", "findings", "profile", "log", "version")
+"""Who gives way first. An author can do without what was tried; not without its version."""
+FLOORS: dict[str, int] = {
+    "apis": 300,
+    "manual": 400,
+    "history": 300,
+    "memory": 600,
+    "findings": 1_000,
+    "profile": 1_500,
+    "log": 600,
+    "version": 3_000,
+    "reference": 3_000,
+}
+"""Characters that a section keeps whatever the whole comes to."""
+
+
+def fitted(
+    budget: Budget, write: Callable[[Budget], str], *, tokens: int, give_way: Sequence[str]
+) -> Budget:
+    """Return a budget under which a text has about so many tokens, if its floors allow it.
+
+    Args:
+        budget: to begin with.
+        write: gives the text under a budget; called often.
+        tokens: bound of the text.
+        give_way: the sections that may be shortened, the first one first.
+    """
+    for name in give_way:
+        if estimated_tokens(write(budget)) <= tokens:
+            return budget
+        least, most = FLOORS[name], getattr(budget, name)
+        if least >= most:
+            continue
+        best = replace(budget, **{name: least})
+        while most - least > max(50, most // 50):  # about the largest that fits
+            middle = (least + most) // 2
+            tried = replace(budget, **{name: middle})
+            if estimated_tokens(write(tried)) <= tokens:
+                best, least = tried, middle
+            else:
+                most = middle
+        budget = best
+    return budget

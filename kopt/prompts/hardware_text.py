@@ -1,0 +1,69 @@
+"""The target's hardware in words: what its author would have to know by heart otherwise.
+
+Facts of an architecture come from `kopt.tools.architectures`, those of one GPU from
+`kopt.tools.hardware`; of an unknown one nothing is told (KernelPro §3.2.2, GPU-aware injection).
+"""
+
+from __future__ import annotations
+
+from kopt.ports import Target
+from kopt.prompts.templates import filled
+from kopt.tools.architectures import ARCHITECTURES, Architecture
+from kopt.tools.hardware import VECTOR, Gpu, find_gpu
+
+
+def device_text(target: Target) -> str:
+    """Return the section on the hardware."""
+    if target.device == "cpu":
+        return filled("device_cpu", name=target.name, arch=target.arch)
+    gpu, architecture = find_gpu(target.name), ARCHITECTURES.get(target.arch)
+    facts = [
+        "" if gpu is None else _peaks(gpu),
+        "" if architecture is None else _multiprocessor(architecture),
+        "" if architecture is None else _instructions(architecture),
+    ]
+    lines = "\n".join(f"- {fact}" for fact in facts if fact)
+    return filled("device_cuda", name=target.name, arch=target.arch, facts=lines and f"\n{lines}\n")
+
+
+def compile_flag(target: Target) -> str:
+    """Return the flag that names the target to nvcc."""
+    return f"-arch={target.arch}" if target.arch.startswith("sm_") else "-arch=native"
+
+
+def own_flag(target: Target) -> str:
+    """Return the flag that gives the architecture's own instructions too; empty for none."""
+    architecture = ARCHITECTURES.get(target.arch)
+    if architecture is None or not architecture.compile_name:
+        return ""
+    return f"-arch={architecture.compile_name}"
+
+
+def _peaks(gpu: Gpu) -> str:
+    peaks = ", ".join(
+        f"{precision} {tflops:g}{' (no matrix unit)' if precision in VECTOR else ''}"
+        for precision, tflops in gpu.tflops.items()
+    )
+    return (
+        f"{gpu.num_sms} multiprocessors, {gpu.l2_mib:g} MiB of L2 cache, {gpu.tb_per_s:g} TB/s of "
+        f"memory bandwidth; peaks in TFLOP/s: {peaks}."
+    )
+
+
+def _multiprocessor(architecture: Architecture) -> str:
+    return (
+        f"A multiprocessor has {architecture.smem_kib} KiB of shared memory (a block may use "
+        f"{architecture.block_smem_kib}), {architecture.registers} registers (at most 255 a "
+        f"thread) and room for {architecture.threads} threads (1024 a block)."
+    )
+
+
+def _instructions(architecture: Architecture) -> str:
+    sentences = []
+    if architecture.warp_mma:
+        sentences.append(f"Matrix instructions: `mma.sync` {', '.join(architecture.warp_mma)}.")
+    if architecture.group_mma:
+        sentences.append(f"{architecture.group_mma}.")
+    if architecture.copies:
+        sentences.append(architecture.copies)
+    return " ".join(sentences)

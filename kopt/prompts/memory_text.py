@@ -1,0 +1,129 @@
+"""The memory in words: strategies of earlier runs, experience, the five sections of the search.
+
+KernelPro puts its memory into the system message; here it stands among what changes, so that a
+server still knows the start of the prompt (prefix caching). The journal has everything; what does
+not fit is left out visibly, the oldest first, each section keeping its newest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kopt.memory.entry import HEADINGS, TITLES, Heading, MemoryEntry
+from kopt.memory.tracker import StrategyRecord, pertinent
+from kopt.memory.tried import Tried
+from kopt.ports import WriteRequest
+from kopt.prompts.budget import Budget
+from kopt.prompts.excerpts import short_line
+from kopt.prompts.history_text import outcome_line
+from kopt.prompts.templates import filled
+
+_ADVICE = {
+    "AVOID": "AVOID: it rarely paid",
+    "PREFER": "PREFER: it has always paid",
+}
+
+
+def memory_section(request: WriteRequest, budget: Budget) -> str:
+    """Return the section of a prompt; empty where nothing is remembered."""
+    evidence = None if request.parent is None else request.parent.evidence
+    roofline = None if evidence is None else evidence.roofline
+    bottleneck = None if roofline is None else roofline.bottleneck
+    memory = request.memory
+    strategies = _strategies(
+        pertinent(memory.strategies, bottleneck=bottleneck),
+        max_characters=budget.memory // 4,
+    )
+    left = budget.memory - len(strategies)
+    experience = _experience(
+        memory.experience, max_characters=left // 2 if memory.entries else left
+    )
+    entries = entries_text(memory.entries, max_characters=max(0, left - len(experience)))
+    blocks = (strategies, experience, entries)
+    text = "\n\n".join(filter(None, blocks))
+    return filled("memory", memory=text) if text else ""
+
+
+def guidelines_section(request: WriteRequest, budget: Budget) -> str:
+    """Return the shipped guidelines of the target's kind of device; empty where they are off."""
+    del budget  # they have their size
+    if not request.memory.guidelines:
+        return ""
+    return filled("guidelines_cpu" if request.target.device == "cpu" else "guidelines_cuda")
+
+
+def entries_text(entries: Sequence[MemoryEntry], *, max_characters: int) -> str:
+    """Return the entries under their headings, as many of the newest of each as fit.
+
+    Sections take turns from their newest entry back, so that a search full of errors still tells
+    its few patterns that worked.
+
+    Args:
+        entries: in the order learned.
+        max_characters: bound of the whole.
+    """
+    waiting = {
+        heading: [each for each in entries if each.heading == heading] for heading in HEADINGS
+    }
+    shown: dict[Heading, list[str]] = {heading: [] for heading in HEADINGS}
+    used = 0
+    is_full = False
+    while not is_full and any(waiting.values()):
+        for heading in HEADINGS:
+            if not waiting[heading]:
+                continue
+            line = f"- {waiting[heading][-1].text}"
+            title = 0 if shown[heading] else len(TITLES[heading]) + 40
+            used += len(line) + 1 + title
+            if used > max_characters:
+                is_full = True
+                break
+            waiting[heading].pop()
+            shown[heading].insert(0, line)
+    parts = []
+    for heading in HEADINGS:
+        left_out = len(waiting[heading])
+        if not shown[heading] and not left_out:
+            continue
+        more = [f"- … {left_out} earlier left out …"] if left_out else []
+        parts.append("\n".join([f"### {TITLES[heading]}", "", *more, *shown[heading]]))
+    return "\n\n".join(parts)
+
+
+def _strategies(records: Sequence[StrategyRecord], *, max_characters: int) -> str:
+    """Return the tracker's records, the most tried first, as many as fit."""
+    lines: list[str] = []
+    used = 0
+    for record in records:
+        kind = "problems" if record.group == "family" else "bottleneck"
+        line = (
+            f"- {record.label}: {_ADVICE[record.advice]} ({record.succeeded} of {record.tried} "
+            f"tries, {kind} of kind {record.name})"
+        )
+        used += len(line) + 1
+        if lines and used > max_characters:
+            break
+        lines.append(line)
+    if not lines:
+        return ""
+    left_out = len(records) - len(lines)
+    more = [f"- … {left_out} less tried left out …"] if left_out else []
+    return "\n".join(["### Strategies in earlier runs", "", *lines, *more])
+
+
+def _experience(items: Sequence[Tried], *, max_characters: int) -> str:
+    """Return the queue, the newest first, as many as fit."""
+    lines: list[str] = []
+    used = 0
+    for item in reversed(items):
+        signal = f" Seen before it: {item.signal}." if item.signal else ""
+        line = short_line(f"- {outcome_line(item)}.{signal}")
+        used += len(line) + 1
+        if lines and used > max_characters:
+            break
+        lines.append(line)
+    if not lines:
+        return ""
+    left_out = len(items) - len(lines)
+    more = [f"- … {left_out} older left out …"] if left_out else []
+    return "\n".join(["### What changes did, the latest first", "", *lines, *more])
