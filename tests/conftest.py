@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 TIMED_BY_THE_HOST = ("alone", "ray", "slow")
@@ -20,6 +22,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         marks = {mark.name for mark in item.iter_markers()}
         if "bar" not in marks and marks.intersection(TIMED_BY_THE_HOST):
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def pytest_collection_finish() -> None:
+    """Put what imports left out of the collector's sight: tests that collect are quick then."""
+    gc.collect()
+    gc.freeze()
 
 
 def _skip_without_gpu(items: list[pytest.Item]) -> None:
