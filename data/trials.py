@@ -35,6 +35,7 @@ ARM_SECTIONS = (
     "energy",
     "memory",
     "limits",
+    "stop",
 )
 """Sections of the configuration that make an arm; the rest is what it searches, and on what."""
 KEPT_PROFILES = 10_000

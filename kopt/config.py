@@ -20,6 +20,7 @@ from kopt.actors.programmers.config import ProgrammerConfig, RewriterConfig
 from kopt.config_errors import error_lines
 from kopt.data.problems.config import ProblemsConfig
 from kopt.driver.profile_rule import EnergyMode, EnergyProxy, ProfileWhen
+from kopt.driver.turns import Share
 from kopt.errors import ConfigError
 from kopt.memory.config import MemoryConfig
 from kopt.ports import Orchestration
@@ -91,7 +92,11 @@ class ToolsConfig(Section):
 
 
 class LimitsConfig(Section):
-    """When a fleet stops although its searches have budget left; null is no limit."""
+    """When a fleet stops although its searches have budget left; null is no limit.
+
+    The jobs of a multirun that have the same limits share them: `limits.candidates=1000` is 1000
+    over all of them, which `fleet.share` deals out to their arms.
+    """
 
     wall_s: float | None = Field(default=None, gt=0)
     """Seconds from the start of the run."""
@@ -101,6 +106,28 @@ class LimitsConfig(Section):
     """Tokens read and written by models, over all searches."""
     cost_usd: float | None = Field(default=None, gt=0)
     """What models cost at the configured prices, over all searches."""
+    gpu_s: float | None = Field(default=None, gt=0)
+    """Seconds that devices verify, time and profile, over all searches; of the CPU where that is
+    the device."""
+
+
+class StopConfig(Section):
+    """When one search ends although its budget is not spent; null is never."""
+
+    sol_share: float | None = Field(default=None, gt=0, le=1)
+    """Speed of light's time ÷ the best candidate's: 0.95 ends a search that has come so near."""
+    idle_iterations: int | None = Field(default=None, ge=1)
+    """So many expansions' worth of candidates in a row without a faster one."""
+
+
+class FleetConfig(Section):
+    """How the jobs of a multirun share what there is; a run of its own has it to itself."""
+
+    share: Share = "candidates"
+    """What arms get alike, where not all can have it at once: evaluated `candidates`, the devices'
+    time (`gpu_s`) or models' `tokens`. One for all jobs."""
+    priority: int = 0
+    """Of this job: those of a higher one are served first (`fleet.priority=0,1` beside an arm)."""
 
 
 class RunConfig(Section):
@@ -139,6 +166,8 @@ class RunConfig(Section):
     keep_best: int = Field(default=3, ge=1)
     """Distinct correct candidates of each problem kept in `best/`."""
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
+    stop: StopConfig = Field(default_factory=StopConfig)
+    fleet: FleetConfig = Field(default_factory=FleetConfig)
     max_in_flight: int | None = Field(default=None, ge=1)
     """Expansions under way over all searches; null: as many as keep every lane busy."""
     max_in_flight_per_search: int | None = Field(default=None, ge=1)

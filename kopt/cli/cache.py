@@ -35,10 +35,11 @@ uses is cleared. `evaluate.cache=off` keeps a run from looking for verdicts.
 exit codes: 0 done, 2 bad usage, or a cache that is in use or cannot be written"""
 
 FOLDERS = {
+    "cutlass": "rules mined from CUTLASS",
     "inductor": "references as torch.compile built them",
     "toolchains": "light headers for torch extensions",
 }
-"""Caches that are no stores: other programs keep them. Folder to what it holds."""
+"""Caches that are no stores: plain files, other programs' mostly. Folder to what it holds."""
 ALL = "all"
 
 
@@ -50,7 +51,7 @@ class Row:
     holds: str
     path: str
     version: int | None
-    """Of how its entries lie; None where another program keeps it."""
+    """Of how its entries lie; None for a folder of plain files."""
     entries: int
     """Entries, or files."""
     num_bytes: int

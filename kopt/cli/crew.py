@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from kopt.actors.apis.installed import with_apis
-from kopt.actors.programmers.config import RecordedConfig, RewriterConfig
+from kopt.actors.programmers.config import ProgrammerConfig, RecordedConfig, RewriterConfig
 from kopt.actors.programmers.recorded import RecordedProgrammer
 from kopt.actors.programmers.registry import Workplace, create_programmer
 from kopt.actors.recorded_evidence import RecordedProfiler
@@ -54,6 +54,7 @@ async def assemble(
     workplace: Workplace,
     judge: JudgingEvaluator,
     make_profiler: Callable[[], Profiler],
+    make_programmer: Callable[[ProgrammerConfig, Workplace], Programmer] = create_programmer,
 ) -> Crew:
     """Return the crew that a config names.
 
@@ -65,6 +66,7 @@ async def assemble(
         workplace: of the programmer.
         judge: judges on the cluster's devices.
         make_profiler: starts the profile lane; called where something is to be profiled.
+        make_programmer: gives the programmer of a section; another job's, where jobs share it.
 
     Raises:
         ConfigError: the programmer cannot be set up as configured, a seed or a file of tools cannot
@@ -73,7 +75,7 @@ async def assemble(
     """
     recorded = config.programmer if isinstance(config.programmer, RecordedConfig) else None
     seeds = {} if recorded else run_seeds(config, tasks, run=run, workplace=workplace)
-    programmer = create_programmer(config.programmer, workplace)
+    programmer = make_programmer(config.programmer, workplace)
     here = await judge.target()
     device = {
         "kind": here.device,

@@ -1,317 +1,345 @@
-"""A fleet, put together: the run folder, the cluster, the ports and the driver, in one call.
+"""A fleet, put together: run folders, one cluster, the ports, a driver for each job, one loop.
 
 The only place where actors and driver meet. Loads ray and torch; the command imports it lazily.
+
+What ends a job before its time (its disk, its programmer) ends no other; what ends the fleet (the
+cluster, the user) leaves every job as its journal has it, and each can be resumed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import secrets
-import sys
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from kopt.actors.cache.facts import judging_facts
-from kopt.actors.cache.kinds import open_store
-from kopt.actors.cached_evaluator import CachedEvaluator
 from kopt.actors.cluster import Cluster, open_cluster
-from kopt.actors.evidence.pool import RayProfiler
-from kopt.actors.pool import RayEvaluator
-from kopt.actors.programmers.registry import Workplace
 from kopt.actors.quiet import Quiet
 from kopt.cli.collector import calm_collector
-from kopt.cli.crew import assemble
-from kopt.cli.lane_report import lanes_reported
+from kopt.cli.crew import Crew, assemble
+from kopt.cli.job import (
+    Job,
+    JobOutcome,
+    ObservedSink,
+    make_tasks,
+    spent,
+    write_job_manifest,
+)
+from kopt.cli.lane_report import EVERY_S, lanes_reported
+from kopt.cli.fleet_site import Site, most_per_search, places, reserved_gpus
 from kopt.clock import SystemClock
-from kopt.config import RunConfig, to_plain
+from kopt.config import RunConfig
 from kopt.data.best import write_best
 from kopt.data.fold import RunState, fold, verdict_cache
 from kopt.data.journal import Journal, read_events
-from kopt.data.manifest import make_manifest, resumed
 from kopt.data.results import write_results
-from kopt.data.rundir import RunDir
 from kopt.driver.limits import Limits, Spent
-from kopt.driver.loop import Driver, Pace
-from kopt.driver.replay import resumed_task
-from kopt.driver.task import SearchSpec, SearchTask
+from kopt.driver.loop import Driver, Pace, Table
+from kopt.driver.stops import StopRule
+from kopt.driver.task import SearchTask
+from kopt.driver.turns import Turns
 from kopt.driver.verdicts import SharedVerdicts
-from kopt.environment import cache_dir
+from kopt.errors import ConfigError, KoptError, StoreError
 from kopt.evaluation import from_json
-from kopt.events import AnswerReceived, EventBody, MemoryUpdated, ProfileAnalysed
-from kopt.ports import EventSink, Target, Terms, Usage
-from kopt.problem import Problem
-from kopt.search.searches import create_search
+from kopt.ports import Target, Terms
 
-SLOW_WRITER_PER_SEARCH = 4
-"""Expansions in flight in one search whose programmer is a model or a person."""
+FILES_PER_JOB = 4
+"""Open at once, at most: its journal, its lock, and what is being read."""
+WATCHED_JOBS = 32
+"""Jobs whose `lanes.json` is written once a second; with more of them, each less often."""
 
-Observer = Callable[[str, EventBody], None]
-"""Called with (search, event) after each event is on its way to disk."""
+_LOG = logging.getLogger(__name__)
 
 
 def _to_log(line: str) -> None:
-    logging.getLogger(__name__).warning(line)
+    _LOG.warning(line)
 
 
-class ObservedSink:
-    """An EventSink that shows each event to an observer once the journal has it."""
+@dataclass(slots=True, kw_only=True)
+class _Sitting:
+    """A job while it runs."""
 
-    def __init__(self, sink: EventSink, observer: Observer) -> None:
-        """Wrap a sink."""
-        self._sink = sink
-        self._observer = observer
+    job: Job
+    journal: Journal
+    earlier: RunState
+    tasks: list[SearchTask]
+    manifest: dict[str, Any] | None
+    """As it was when the sitting began; None for a new run."""
+    error: Exception | None = None
 
-    def append(self, search: str, body: EventBody) -> int:
-        """Append, then show."""
-        seq = self._sink.append(search, body)
-        self._observer(search, body)
-        return seq
-
-    def put_text(self, text: str) -> str:
-        """Keep a text."""
-        return self._sink.put_text(text)
-
-    def get_text(self, sha256: str) -> str:
-        """Return a kept text."""
-        return self._sink.get_text(sha256)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetResult:
-    """What a fleet came to."""
-
-    run_dir: RunDir
-    failed: int
-    """Searches that failed."""
-    state: RunState
-    """The whole journal, folded."""
+    @property
+    def is_over(self) -> bool:
+        return self.earlier.ended is not None and all(task.ended for task in self.tasks)
 
 
 def run_fleet(
-    config: RunConfig,
-    problems: Sequence[Problem],
+    jobs: Sequence[Job],
     *,
-    run_dir: RunDir,
-    observer: Observer,
     on_target: Callable[[Target], None] | None = None,
     warn: Callable[[str], None] = _to_log,
-) -> FleetResult:
-    """Run every search of a config to its end, going on with what the run folder holds already.
+) -> list[JobOutcome]:
+    """Run every search of every job to its end, going on with what the run folders hold already.
 
     Args:
-        config: validated.
-        problems: resolved from it, in order.
-        run_dir: new, or of an interrupted run of the same config.
-        observer: of every event of this process.
+        jobs: at least one, in the order of their start; each with a folder of its own.
         on_target: called once the device is known.
         warn: shows one line to the user that stops nothing.
 
-    Raises:
-        StoreError: the run folder cannot be used; what is journalled stays.
-        ConfigError: the cluster or device asked for is not there.
-        KeyboardInterrupt: the user stopped it; the run can be resumed.
-    """
-    clock = SystemClock()
-    with Journal(run_dir.path, run=run_dir.name, clock=clock) as journal:
-        earlier = fold(read_events(run_dir.path))
-        for problem in problems:
-            run_dir.keep_problem(problem)
-        tasks = make_tasks(config, problems, earlier)
-        if earlier.ended is None or not all(task.ended for task in tasks):
-            _drive(config, tasks, earlier, journal, run_dir, observer, on_target, warn)
-        state = fold(read_events(run_dir.path))
-        write_results(run_dir, state)
-        write_best(run_dir, state, keep=config.keep_best)
-    failed = sum(1 for search in state.searches.values() if search.ended and search.ended.failed)
-    return FleetResult(run_dir=run_dir, failed=failed, state=state)
-
-
-def make_tasks(
-    config: RunConfig, problems: Sequence[Problem], earlier: RunState
-) -> list[SearchTask]:
-    """Return a task for each problem and seed; those that the journal knows go on from it.
+    Returns:
+        What became of each, in order.
 
     Raises:
-        StoreError: a journalled search does not replay.
+        ConfigError: the jobs cannot be one fleet, or the cluster or device asked for is not there.
+        KeyboardInterrupt: the user stopped it; every job can be resumed.
     """
-    rule = config.reward.rule(config.energy)
-    policy_config: dict[str, Any] = {
-        "search": config.search.model_dump(mode="json"),
-        "reward": asdict(rule),
-    }
-    tasks = []
-    for problem in problems:
-        for seed in config.seed:
-            spec = SearchSpec(
-                problem=problem,
-                arm=config.arm_name,
-                seed=seed,
-                policy=config.search.kind,
-                policy_config=policy_config,
-            )
-            known = earlier.searches.get(spec.name)
-            if known is not None:
-                tasks.append(resumed_task(spec, known))
-                continue
-            tree = create_search(config.search, rule=rule, seed=seed)
-            tasks.append(SearchTask(spec=spec, tree=tree))
-    return tasks
+    check_alike([job.config for job in jobs])
+    _allow_files(FILES_PER_JOB * len(jobs))
+    outcomes: dict[int, JobOutcome] = {}
+    with ExitStack() as stack:
+        sittings: dict[int, _Sitting] = {}
+        for number, job in enumerate(jobs):
+            try:
+                sittings[number] = _sit(job, stack)
+            except KoptError as error:
+                outcomes[number] = JobOutcome(job=job, state=fold([]), error=error)
+        open_ = [sitting for sitting in sittings.values() if not sitting.is_over]
+        if open_:
+            _drive(open_, on_target=on_target, warn=warn)
+        for number, sitting in sittings.items():
+            outcomes[number] = _outcome(sitting)
+    return [outcomes[number] for number in range(len(jobs))]
+
+
+def check_alike(configs: Sequence[RunConfig]) -> None:
+    """Find that jobs can be one fleet: on one cluster and kind of device, shared in one way.
+
+    Raises:
+        ConfigError: they cannot; the text names what differs.
+    """
+    first = configs[0]
+    for config in configs[1:]:
+        for key, one, other in (
+            ("device", first.device, config.device),
+            ("fleet.share", first.fleet.share, config.fleet.share),
+            *(
+                (f"cluster.{name}", getattr(first.cluster, name), getattr(config.cluster, name))
+                for name in type(first.cluster).model_fields
+            ),
+        ):
+            if one != other:
+                raise ConfigError(
+                    f"{key}={one} and {key}={other} in one multirun: its jobs run as one fleet on "
+                    "one cluster; give one value, or start a command for each"
+                )
+
+
+def by_protocol(configs: Sequence[RunConfig]) -> list[list[int]]:
+    """Return the numbers of the jobs that judge alike, group by group, in order of appearance."""
+    groups: dict[str, list[int]] = {}
+    for number, config in enumerate(configs):
+        groups.setdefault(config.evaluate.model_dump_json(), []).append(number)
+    return list(groups.values())
+
+
+def _sit(job: Job, stack: ExitStack) -> _Sitting:
+    """Open a job's folder and make its tasks.
+
+    Raises:
+        StoreError: another driver has it, it is damaged or cannot be written.
+    """
+    with ExitStack() as own:
+        journal = own.enter_context(
+            Journal(job.run_dir.path, run=job.run_dir.name, clock=SystemClock())
+        )
+        earlier = fold(read_events(job.run_dir.path))
+        for problem in job.problems:
+            job.run_dir.keep_problem(problem)
+        has_manifest = job.run_dir.manifest_path.exists()
+        sitting = _Sitting(
+            job=job,
+            journal=journal,
+            earlier=earlier,
+            tasks=make_tasks(job.config, job.problems, earlier),
+            manifest=job.run_dir.read_manifest() if has_manifest else None,
+        )
+        stack.push(own.pop_all())
+    return sitting
+
+
+def _outcome(sitting: _Sitting) -> JobOutcome:
+    job, error = sitting.job, sitting.error
+    state = fold(read_events(job.run_dir.path))
+    try:
+        write_results(job.run_dir, state)
+        write_best(job.run_dir, state, keep=job.config.keep_best)
+    except StoreError as full:
+        error = error or full
+    return JobOutcome(job=job, state=state, error=error)
 
 
 def _drive(
-    config: RunConfig,
-    tasks: list[SearchTask],
-    earlier: RunState,
-    journal: Journal,
-    run_dir: RunDir,
-    observer: Observer,
+    sittings: list[_Sitting],
+    *,
     on_target: Callable[[Target], None] | None,
     warn: Callable[[str], None],
 ) -> None:
-    clock = SystemClock()
-    secret = config.evaluate.secret
-    if secret is None:
-        secret = secrets.randbits(63)
-    manifest = run_dir.read_manifest() if run_dir.manifest_path.exists() else None
-    _write_manifest(run_dir, config, secret=secret, earlier=manifest)
-    logs = run_dir.path / "logs"
+    configs = [sitting.job.config for sitting in sittings]
+    groups = [[sittings[number] for number in group] for group in by_protocol(configs)]
+    drawn = secrets.randbits(63)
+    for sitting in sittings:
+        write_job_manifest(sitting.job, secret=_secret(sitting, drawn), earlier=sitting.manifest)
+    logs = sittings[0].job.run_dir.path / "logs"
     logs.mkdir(exist_ok=True)
     with open_cluster(
-        config.cluster,
-        device=config.device,
+        configs[0].cluster,
+        device=configs[0].device,
         log_dir=logs,
-        reserved_gpus=config.programmer.reserved_gpus,
+        reserved_gpus=lambda device: max(
+            reserved_gpus([sitting.job for sitting in group], device) for group in groups
+        ),
     ) as cluster:
-
-        async def drive() -> None:
-            evaluate = config.evaluate.model_copy(update={"secret": secret})
-            quiet = Quiet(cluster.device)
-            evaluator = RayEvaluator(
-                cluster,
-                config=config.cluster,
-                evaluate=evaluate,
-                cache_dir=cache_dir(),
-                quiet=quiet,
+        if len(groups) > 1:
+            warn(
+                f"{len(groups)} ways of judging (evaluate): devices time one after the other, "
+                "so that their jobs take turns group by group"
             )
-            judge = CachedEvaluator(
-                evaluator,
-                config=evaluate,
-                store=open_store(cache_dir(), "verdict"),
-                facts=judging_facts,
-            )
-            workplace = Workplace(
-                cluster=cluster,
-                cluster_config=config.cluster,
-                evaluate=evaluate,
-                quiet=quiet,
-                run_dir=run_dir.path,
-                arm=config.arm_name,
-                warn=warn,
-                keep_figures=run_dir.keep_serving,
-            )
-            crew = await assemble(
-                config,
-                tasks,
-                earlier=earlier,
-                run=run_dir,
-                workplace=workplace,
-                judge=judge,
-                make_profiler=partial(
-                    RayProfiler,
-                    cluster,
-                    config=config.cluster,
-                    evaluate=evaluate,
-                    cache_dir=cache_dir(),
-                    quiet=quiet,
-                    with_rules=config.findings.feedback == "rules",
-                ),
-            )
-            if on_target is not None:
-                on_target(crew.target)
-            _write_manifest(run_dir, config, secret=secret, earlier=manifest, device=crew.device)
-            known = {key: from_json(record) for key, record in verdict_cache(earlier).items()}
-            driver = Driver(
-                tasks,
-                programmer=crew.programmer,
-                evaluator=crew.evaluator,
-                sink=ObservedSink(journal, observer),
-                clock=clock,
-                target=crew.target,
-                pace=pace(config, cluster),
-                limits=Limits(**config.limits.model_dump()),
-                verdicts=SharedVerdicts(known),
-                spent=spent(earlier),
-                terms=Terms(ladder=evaluate.ladder, track=evaluate.track),
-                profiling=crew.profiling,
-                remembering=crew.remembering,
-            )
-            try:
-                async with lanes_reported(run_dir.path, evaluator.lanes, clock=clock):
-                    await driver.run()
-            finally:
-                await crew.programmer.close()
-                if crew.profiling.profiler is not None:
-                    await crew.profiling.profiler.close()
-
+        fleet = _Fleet(cluster, configs, drawn=drawn, on_target=on_target, warn=warn)
         with calm_collector():
-            asyncio.run(drive())
+            asyncio.run(fleet.run(groups))
 
 
-def spent(state: RunState) -> Spent:
-    """Return what the journalled answers of a run have cost."""
-    total = Spent()
-    for search in state.searches.values():
-        paid: list[AnswerReceived | ProfileAnalysed | MemoryUpdated] = [*search.memory]
-        for expansion in search.expansions.values():
-            paid += expansion.answers.values()
-        paid += [each.analysis for each in search.profiles.values() if each.analysis is not None]
-        for said in paid:
-            total.add(
-                Usage(
-                    tokens_in=said.tokens_in, tokens_out=said.tokens_out, cost_usd=said.cost_usd
-                )
+def _secret(sitting: _Sitting, drawn: int) -> int:
+    given = sitting.job.config.evaluate.secret
+    return drawn if given is None else given
+
+
+class _Fleet:
+    """The jobs of a fleet in one event loop: what they share, and a driver for each."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        configs: Sequence[RunConfig],
+        *,
+        drawn: int,
+        on_target: Callable[[Target], None] | None,
+        warn: Callable[[str], None],
+    ) -> None:
+        self._cluster = cluster
+        self._clock = SystemClock()
+        self._began_s = self._clock.monotonic_s()
+        self._configs = configs
+        self._drawn = drawn
+        self._on_target = on_target
+        self._warn = warn
+        self._places = places(configs, cluster)
+        self._turns = Turns(places=self._places, share=configs[0].fleet.share)
+        self._bounded: dict[str, Spent] = {}
+        """What was spent, by the limits that bound it."""
+
+    async def run(self, groups: Sequence[Sequence[_Sitting]]) -> None:
+        """Run groups of jobs that judge alike, one after the other."""
+        quiet = Quiet(self._cluster.device)
+        for group in groups:
+            site = Site(
+                self._cluster,
+                [sitting.job for sitting in group],
+                secret=_secret(group[0], self._drawn),
+                quiet=quiet,
+                warn=self._warn,
             )
-    return total
+            every_s = EVERY_S * max(1.0, len(group) / WATCHED_JOBS)
+            try:
+                ends = await asyncio.gather(
+                    *(self._run(sitting, site, every_s=every_s) for sitting in group),
+                    return_exceptions=True,
+                )
+            finally:
+                await site.close()
+            for sitting, end in zip(group, ends, strict=True):
+                if isinstance(end, Exception):
+                    sitting.error = end
+                    if not isinstance(end, KoptError):
+                        _LOG.error("%s ended by a fault", sitting.job.run_dir.path, exc_info=end)
+                elif isinstance(end, BaseException):
+                    raise end
+
+    async def _run(self, sitting: _Sitting, site: Site, *, every_s: float) -> None:
+        """Run one job to its end.
+
+        Raises:
+            KoptError: it cannot go on.
+        """
+        job = sitting.job
+        config = job.config
+        crew = await assemble(
+            config,
+            sitting.tasks,
+            earlier=sitting.earlier,
+            run=job.run_dir,
+            workplace=site.workplace(job),
+            judge=site.judge,
+            make_profiler=partial(site.profiler, with_rules=config.findings.feedback == "rules"),
+            make_programmer=site.programmer,
+        )
+        if self._on_target is not None:
+            self._on_target(crew.target)
+            self._on_target = None
+        write_job_manifest(
+            job,
+            secret=_secret(sitting, self._drawn),
+            earlier=sitting.manifest,
+            device=crew.device,
+        )
+        driver = self._driver(sitting, site, crew)
+        try:
+            async with lanes_reported(
+                job.run_dir.path, site.lanes, clock=self._clock, every_s=every_s
+            ):
+                await driver.run()
+        finally:
+            await site.close_own(crew.programmer, config.programmer)
+
+    def _driver(self, sitting: _Sitting, site: Site, crew: Crew) -> Driver:
+        config = sitting.job.config
+        known = {key: from_json(record) for key, record in verdict_cache(sitting.earlier).items()}
+        return Driver(
+            sitting.tasks,
+            programmer=crew.programmer,
+            evaluator=crew.evaluator,
+            sink=ObservedSink(sitting.journal, sitting.job.observer),
+            clock=self._clock,
+            target=crew.target,
+            pace=Pace(
+                max_in_flight=self._places,
+                max_per_search=most_per_search(config),
+                deterministic=config.deterministic,
+            ),
+            limits=Limits(**config.limits.model_dump()),
+            verdicts=SharedVerdicts(known),
+            spent=spent(sitting.earlier),
+            terms=Terms(ladder=site.evaluate.ladder, track=site.evaluate.track),
+            profiling=crew.profiling,
+            remembering=crew.remembering,
+            stop=StopRule(**config.stop.model_dump()),
+            table=Table(
+                turns=self._turns,
+                arm=config.arm_name,
+                priority=config.fleet.priority,
+                spent=self._bounded.setdefault(config.limits.model_dump_json(), Spent()),
+                began_s=self._began_s,
+            ),
+        )
 
 
-def pace(config: RunConfig, cluster: Cluster) -> Pace:
-    """Return how much is to be under way at once.
-
-    One expansion timed and one ahead for each device, and one for each build worker, keep every
-    lane busy; more would only make the trees decide on less. Where writing takes long, what is
-    being written comes on top.
-    """
-    lanes = 2 * cluster.devices + cluster.build_workers
-    writing = config.programmer.expansions_at_once
-    per_search = config.max_in_flight_per_search
-    if per_search is None and writing:
-        per_search = SLOW_WRITER_PER_SEARCH
-    return Pace(
-        max_in_flight=config.max_in_flight or lanes + writing,
-        max_per_search=per_search,
-        deterministic=config.deterministic,
-    )
-
-
-def _write_manifest(
-    run_dir: RunDir,
-    config: RunConfig,
-    *,
-    secret: int,
-    earlier: dict[str, Any] | None,
-    device: dict[str, Any] | None = None,
-) -> None:
-    """Write what is known so far: the device comes once the cluster is up."""
-    manifest = make_manifest(
-        to_plain(config),
-        name=run_dir.name,
-        created_ns=time.time_ns(),
-        argv=sys.argv,
-        device=device,
-        secret=secret,
-    )
-    run_dir.write_manifest(manifest if earlier is None else resumed(earlier, manifest))
+def _allow_files(wanted: int) -> None:
+    """Raise this process's bound on open files as far as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted + soft, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))

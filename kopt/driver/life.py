@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from kopt.candidate import Candidate
 from kopt.data.answers import answer_from_text
+from kopt.data.results import DEVICE_STAGES
 from kopt.driver.kept_answers import keep_answer
 from kopt.driver.limits import Spent
 from kopt.driver.memories import Memories
@@ -224,6 +225,7 @@ class ExpansionLife:
         if cached:  # nothing was run for this slot
             evaluation = replace(evaluation, timeline_s={})
         self._profiles.evaluated(evaluation)
+        self._spent.used_device(_device_seconds(evaluation))
         self._sink.append(
             task.spec.name,
             VerdictReached(
@@ -304,3 +306,8 @@ class ExpansionLife:
         if task.setbacks >= MAX_SETBACKS and task.stop_reason is None:
             task.stop_reason = f"failed: {task.setbacks} expansions in a row came to nothing: {why}"
             task.failed = True
+
+
+def _device_seconds(evaluation: Evaluation) -> float:
+    """Seconds that an evaluation held a device; none if its verdict was known before."""
+    return sum(evaluation.timeline_s.get(stage, 0.0) for stage in DEVICE_STAGES)

@@ -14,18 +14,36 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kopt.driver.life import ExpansionLife
 from kopt.driver.limits import Limits, Spent
 from kopt.driver.memories import Memories, Remembering
 from kopt.driver.order import Step
 from kopt.driver.profiles import Profiles, Profiling
+from kopt.driver.stops import StopRule
 from kopt.driver.task import SearchTask, Unfinished
+from kopt.driver.turns import Turns
 from kopt.driver.verdicts import SharedVerdicts
 from kopt.events import ExpansionAsked, RunEnded, SearchEnded
 from kopt.expansion import Expansion
 from kopt.ports import Clock, Evaluator, EventSink, Programmer, Target, Terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What the jobs of a fleet have in common, each with a driver of its own in one loop."""
+
+    turns: Turns
+    """Decides which of them asks next; takes the place of `Pace.max_in_flight`."""
+    arm: str
+    """Name of the job's arm."""
+    priority: int = 0
+    """Of the job: those of a higher one are served first."""
+    spent: Spent = field(default_factory=Spent)
+    """By all jobs that the limits bound together."""
+    began_s: float | None = None
+    """When the fleet began, by the driver's clock; None: when the job does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +83,8 @@ class Driver:
         terms: Terms | None = None,
         profiling: Profiling | None = None,
         remembering: Remembering | None = None,
+        stop: StopRule | None = None,
+        table: Table | None = None,
     ) -> None:
         """Take the fleet over.
 
@@ -82,13 +102,22 @@ class Driver:
             terms: what programmers are told of how candidates are judged; None for the defaults.
             profiling: who profiles, and by which rule; None for nobody.
             remembering: what authors are reminded of; None for nothing.
+            stop: ends one search early; None for no such rule.
+            table: shared with the other jobs of a fleet; None where there are none.
         """
         self._tasks = list(tasks)
         self._sink = sink
         self._clock = clock
         self._pace = pace
         self._limits = limits or Limits()
+        self._stop = stop or StopRule()
         self._spent = spent or Spent()
+        self._spent.asked(sum(task.tree.told() + task.tree.pending() for task in self._tasks))
+        table = table or Table(turns=Turns(places=pace.max_in_flight), arm="")
+        self._bounded = table.spent
+        self._spent.join(table.spent, table.turns.arm(table.arm).spent)
+        self._began_s = table.began_s
+        self._turns = table.turns
         profiling = profiling or Profiling()
         self._profiles = Profiles(
             profiling,
@@ -99,6 +128,7 @@ class Driver:
             is_capped=not pace.deterministic,
         )
         self._changed = asyncio.Event()
+        self._seat = self._turns.sit(table.arm, priority=table.priority, on_turn=self._changed.set)
         self._memories = Memories(
             remembering or Remembering(),
             sink=sink,
@@ -128,8 +158,6 @@ class Driver:
         self._done: list[asyncio.Task[None]] = []
         """Those of them that ended and were not reaped: thousands may run."""
         self._plays = any(task.order is not None for task in self._tasks)
-        self._asked = sum(task.tree.told() + task.tree.pending() for task in self._tasks)
-        self._began_s = 0.0
 
     async def run(self) -> int:
         """Run every search to its end and return how many failed.
@@ -139,13 +167,14 @@ class Driver:
             asyncio.CancelledError: the caller gave up; what was in flight is left open in the
                 journal, and the run can be resumed.
         """
-        self._began_s = self._clock.monotonic_s()
+        if self._began_s is None:
+            self._began_s = self._clock.monotonic_s()
         try:
             await self._memories.catch_up(self._tasks)
             self._continue_unfinished()
             while True:
                 self._fill()
-                if not self._running:
+                if not self._running and not self._seat.hungry:
                     break
                 await self._changed.wait()
                 self._changed.clear()
@@ -153,6 +182,7 @@ class Driver:
                 self._reap()
         finally:
             await self._abandon()
+            self._turns.leave(self._seat)
             await self._memories.close()
             self._profiles.close()
         failed = sum(task.failed for task in self._tasks)
@@ -167,7 +197,7 @@ class Driver:
                 self._launch(task, unfinished.expansion, unfinished)
 
     def _fill(self) -> None:
-        """Ask until the pace, the limits or the trees say enough."""
+        """Ask until others' turn has come, or the limits or the trees say enough."""
         self._ask_what_is_due()
         while self._ready:
             number = self._ready[0]
@@ -176,17 +206,18 @@ class Driver:
             if self._end_if_over(task):
                 self._park(number)
                 continue
-            if len(self._running) >= self._pace.max_in_flight and not _is_due(task):
-                return
             if task.stop_reason is not None or not self._may_ask(task):
                 self._park(number)
                 continue
+            if not _is_due(task) and not self._turns.wants(self._seat):
+                return
             if not self._ask(task):
                 if task.order is not None:
                     task.order.give_up()
                 if not self._end_if_over(task):
                     self._drop_if_stuck(task)
                 self._park(number)
+        self._turns.passes(self._seat)
 
     def _ask_what_is_due(self) -> None:
         """Let searches that play a recording ask what all they have in flight is waiting for."""
@@ -205,11 +236,12 @@ class Driver:
         return self._pace.may_ask(task.in_flight)
 
     def _ask(self, task: SearchTask) -> bool:
+        assert self._began_s is not None
         reached = self._limits.reached(
-            elapsed_s=self._clock.monotonic_s() - self._began_s,
-            candidates=self._asked,
-            spent=self._spent,
+            elapsed_s=self._clock.monotonic_s() - self._began_s, spent=self._bounded
         )
+        if reached is None and task.order is None:  # a recording knows when it stopped
+            reached = self._stop.reached(task.headway, num_candidates=task.num_candidates)
         if reached is not None:
             task.stop_reason = reached
             return False
@@ -221,7 +253,8 @@ class Driver:
             task.started = True
             self._memories.begin(task)
         (expansion,) = expansions
-        self._asked += expansion.num_candidates
+        task.num_candidates = expansion.num_candidates
+        self._spent.asked(expansion.num_candidates)
         self._sink.append(task.spec.name, asked_event(expansion))
         task.recollection.asked(expansion)
         if task.order is not None:
@@ -233,6 +266,7 @@ class Driver:
         self, task: SearchTask, expansion: Expansion, unfinished: Unfinished | None
     ) -> None:
         task.in_flight += 1
+        self._turns.fill(self._seat)
         running = asyncio.create_task(self._life.run(task, expansion, unfinished))
         self._running[running] = task
         running.add_done_callback(self._note_done)
@@ -258,6 +292,7 @@ class Driver:
         for done in ended:
             task = self._running.pop(done)
             task.in_flight -= 1
+            self._turns.over(self._seat)
             self._wake(task)
             done.result()
 

@@ -69,11 +69,12 @@ class Profiles:
             sink: where every event goes.
             clock: tells how long a profile took.
             target: that candidates are written for.
-            spent: counts what analyses cost.
+            spent: counts what profiles take and analyses cost.
             is_capped: whether `rule.share` holds. A bound by the clock would make the prompts of a
                 deterministic fleet depend on it.
         """
         self._rule = profiling.rule
+        self._spent = spent
         self._sink = sink
         self._warn = profiling.warn
         share = profiling.rule.share if is_capped else None
@@ -194,6 +195,7 @@ class Profiles:
             return state
         taken, was_known = outcome
         event = _event(made, taken, was_known=was_known)
+        self._spent.used_device(event.profiled_s)
         self._sink.append(task.spec.name, event)
         task.profiles[made.candidate] = state = ProfileState(evidence=event)
         return state
@@ -231,6 +233,7 @@ class Profiles:
             if task.reference is None and outcome is not None:
                 taken, was_known = outcome
                 event = _event(made, taken, was_known=was_known)
+                self._spent.used_device(event.profiled_s)
                 task.reference = replace(event, candidate=candidate.candidate_id, is_reference=True)
                 self._sink.append(task.spec.name, task.reference)
         return None if task.reference is None else task.reference.ref

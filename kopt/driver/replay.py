@@ -145,6 +145,7 @@ def resumed_task(spec: SearchSpec, search: SearchState) -> SearchTask:
         for operation in search.operations:
             if isinstance(operation, ExpansionAsked):
                 known = search.expansions[operation.expansion].memory_known
+                task.num_candidates = operation.n
                 task.recollection.asked(asked_expansion(operation), updates=known)
             elif isinstance(operation, Told):
                 expansion = search.expansions[operation.expansion]

@@ -9,6 +9,7 @@ from kopt.candidate import Candidate, Language
 from kopt.data.fold import ProfileState
 from kopt.driver.order import RecordedOrder
 from kopt.driver.recollection import Recollection
+from kopt.driver.stops import Headway
 from kopt.evaluation import Evaluation
 from kopt.events import CandidateMade, EvidenceTaken, SearchExtended, SearchStarted
 from kopt.expansion import Expansion
@@ -98,6 +99,10 @@ class SearchTask:
     """Candidate id to speed-up of each that was the fastest when it was told."""
     recollection: Recollection = field(default_factory=Recollection)
     """What it tried and learned, in the journal's order."""
+    headway: Headway = field(default_factory=Headway)
+    """How far it has come."""
+    num_candidates: int = 1
+    """Of the expansion that was asked last."""
     unlearned: tuple[tuple[Expansion, str], ...] = ()
     """Expansions that were over when an earlier driver died, with their answers' artefacts, whose
     lessons the journal does not have."""
@@ -107,6 +112,7 @@ class SearchTask:
         self.made.setdefault(made.candidate, made)
         self.recollection.told(made)
         self.evaluations[made.candidate] = evaluation
+        self.headway.told(evaluation)
         verdict = evaluation.verdict
         if isinstance(verdict, Correct):
             speedup = verdict.timing.speedup

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kopt.memory.direction import direction_of
+from kopt.direction import direction_of
 from kopt.memory.tried import Tried
 
 CAPACITY = 8

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from kopt.memory.direction import labels_of
+from kopt.memory.technique import labels_of
 from kopt.memory.tried import Tried
 
 Advice = Literal["AVOID", "PREFER"]

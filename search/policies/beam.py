@@ -26,10 +26,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+from kopt.direction import direction_of
 from kopt.reward import RewardRule
 from kopt.search.base import FinishReason
 from kopt.search.config import BeamConfig
-from kopt.search.directions import direction_of, has_collapsed
+from kopt.search.directions import has_collapsed
 from kopt.search.diverse import diverse_select
 from kopt.search.frontier import Frontier
 from kopt.search.ledger import Ledger

@@ -35,6 +35,9 @@ DEFAULTS = {
 
 async def main(words: list[str]) -> None:
     """Serve."""
+    if {"-h", "--help"} & set(words):
+        sys.stdout.write(__doc__ or "")
+        return
     given = dict(word.partition("=")[::2] for word in words)
     unknown = set(given) - set(DEFAULTS)
     if unknown:
@@ -58,7 +61,10 @@ async def main(words: list[str]) -> None:
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    await server.start(port=int(options["port"]))
+    try:
+        await server.start(port=int(options["port"]))
+    except OSError as error:
+        sys.exit(f"cannot listen on port {options['port']}: {error.strerror or error}")
     sys.stdout.write(f"{server.url}\n")
     sys.stdout.flush()
     await stopped.wait()

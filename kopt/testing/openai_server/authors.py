@@ -17,7 +17,8 @@ _REFERENCE = re.compile(r"^class Model\b", re.MULTILINE)
 def reference_author(asked: Asked, choice: int) -> str:
     """Return the prompt's own reference as a candidate: right, and as fast as itself.
 
-    Each request and choice gives another text, so that searches find something new to judge.
+    Each request and choice gives another program, so that searches find something new to judge: a
+    comment would not do, as what differs from its parent by comments alone repeats it.
     """
     blocks = [match[2] for match in _FENCED.finditer(asked.prompt)]
     references = [block for block in blocks if _REFERENCE.search(block)]
@@ -27,7 +28,7 @@ def reference_author(asked: Asked, choice: int) -> str:
     idea = asked.rng.randrange(10**6)
     return (
         f"strategy: keep the reference as it is (idea {idea}, choice {choice})\n\n"
-        f"```python\n# idea {idea}.{choice}\n{source.strip()}\n```\n"
+        f"```python\n{source.strip()}\n\n\nIDEA = ({idea}, {choice})\n```\n"
     )
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kopt.memory.direction import direction_of
 from kopt.memory.experience import ExperienceRule, experience_of, is_kept
 from kopt.memory.tried import Tried
-from kopt.search.directions import direction_of as search_direction_of
 
 RULE = ExperienceRule()
 
@@ -71,8 +69,3 @@ def test_a_gain_and_a_loss_of_one_direction_are_both_kept() -> None:
 def test_strategies_without_words_are_no_direction() -> None:
     items = [item(0, 1.3, strategy=""), item(1, 1.2, strategy="")]
     assert experience_of(items, rule=RULE) == tuple(items)
-
-
-@pytest.mark.parametrize("text", ["Tile 64x64, num_warps=8", "ﬁne FP16 ½", "", "—"])
-def test_directions_are_those_of_the_searches(text: str) -> None:
-    assert direction_of(text) == search_direction_of(text)

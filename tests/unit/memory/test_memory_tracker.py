@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kopt.memory.direction import labels_of
+from kopt.memory.technique import labels_of
 from kopt.memory.tracker import (
     MAX_RECORDS,
     Tally,

@@ -1,6 +1,7 @@
 import pytest
 
-from kopt.search.directions import direction_of, has_collapsed
+from kopt.direction import direction_of
+from kopt.search.directions import has_collapsed
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Directions and techniques: when two strategies are one, and which techniques a text names.
+"""Techniques: which ones a strategy's text names.
 
 Authors write strategies freely, so equal texts are rare: rates are kept by technique. A text that
 names none of the table keeps its own first words as its label.
@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from kopt.direction import direction_of
+
 MAX_WORDS = 6
 """Words of a strategy that label it where it names no technique."""
 MAX_TECHNIQUES = 4
 """Techniques that one strategy counts for; one that names more is a list, not a strategy."""
-_BREAK = re.compile(r"[\W_]+")
-_NUMBER = re.compile(r"\d+(?:x\d+)*")
 _TECHNIQUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (name, re.compile(pattern))
     for name, pattern in (
@@ -44,16 +44,6 @@ _TECHNIQUES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("atomics", r"\batomic"),
     )
 )
-
-
-def direction_of(strategy: str) -> str:
-    """Return a strategy's words in the form in which two may be one direction; may be empty.
-
-    Case, punctuation and numbers by themselves do not tell two directions apart: two tile sizes
-    are one direction with two settings.
-    """
-    words = _BREAK.sub(" ", unicodedata.normalize("NFKC", strategy).casefold()).split()
-    return " ".join("#" if _NUMBER.fullmatch(word) else word for word in words)
 
 
 def labels_of(strategy: str) -> tuple[str, ...]:

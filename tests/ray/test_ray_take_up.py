@@ -1,0 +1,95 @@
+"""On a CPU a problem is made ready beside builds, once, before its candidates have the cores."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+import ray
+
+from kopt.actors.cluster import open_cluster
+from kopt.actors.config import ClusterConfig, EvaluateConfig
+from kopt.actors.pool import RayEvaluator
+from kopt.actors.quiet import Quiet
+from kopt.candidate import Candidate
+from kopt.errors import ProblemError
+from kopt.problem import Problem
+from kopt.testing.instant_workers import InstantBuilder, InstantWorker
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+CLUSTER = ClusterConfig(num_cpus=2, devices=1, build_workers=2, max_retries=0)
+
+
+class NotingWorker(InstantWorker):
+    """Notes what it was asked, in order."""
+
+    def __init__(self, config, device, number, cache_dir, supply=None):
+        super().__init__(config, device, number, cache_dir, supply)
+        self.notes = Path(cache_dir) / "notes"
+
+    def note(self, line):
+        with self.notes.open("a") as notes:
+            notes.write(line + "\n")
+
+    def take_up(self, problem):
+        self.note(f"take_up {problem.name}")
+        if problem.name == "odd":
+            raise ProblemError(problem.name, "it is odd")
+
+    def evaluate(self, problem, candidate, built):
+        self.note(f"evaluate {problem.name}")
+        return super().evaluate(problem, candidate, built)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    with open_cluster(CLUSTER, device="cpu", log_dir=tmp_path_factory.mktemp("logs")) as opened:
+        yield opened
+    ray.cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.mark.parametrize(
+    ("quiet", "ahead"), [("cpu", ["take_up one", "take_up odd"]), ("cuda", [])]
+)
+def test_a_problem_is_taken_up_once_where_the_device_shuts_builds_out(
+    cluster, tmp_path, quiet, ahead
+):
+    problems = [Problem(name=name, source=f"# {name}") for name in ("one", "odd")]
+
+    async def scenario():
+        evaluator = RayEvaluator(
+            cluster,
+            config=CLUSTER,
+            evaluate=EvaluateConfig(secret=0),
+            cache_dir=tmp_path,
+            quiet=Quiet(quiet),
+            builder=InstantBuilder,
+            worker=NotingWorker,
+        )
+        await evaluator.target()
+        calls = [
+            evaluator.evaluate(problem, Candidate(source=f"// {number}", language="cpp"))
+            for problem in problems
+            for number in range(2)
+        ]
+        found = [await call for call in calls]
+        load = evaluator.lanes()
+        evaluator.close()
+        return found, load
+
+    found, load = asyncio.run(scenario())
+    assert len(found) == 4
+    assert all({"build_queued", "queued"} <= each.timeline_s.keys() for each in found)
+    assert [(lane.name, lane.num_calls, lane.num_places) for lane in load] == [
+        ("build", 0, 2),
+        ("timing", 0, 1),
+    ]
+    notes = (tmp_path / "notes").read_text().splitlines()
+    assert [note for note in notes if note.startswith("take_up")] == ahead
+    assert sum(note.startswith("evaluate") for note in notes) == 4
+    if ahead:
+        assert notes.index("take_up one") < notes.index("evaluate one")
