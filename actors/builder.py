@@ -25,7 +25,7 @@ from kopt.actors.cutlass.gate import cutlass_refusal
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.actors.supervisor.loading import load_verdict
-from kopt.actors.supervisor.settings import open_bench
+from kopt.actors.supervisor.settings import Bench, open_bench
 from kopt.candidate import Candidate, Language
 from kopt.evaluation import Check, Evaluation
 from kopt.ports import Target
@@ -110,7 +110,7 @@ class Builder:
         *,
         gpu: GpuFacts | None = None,
     ) -> None:
-        """Start the zygote whose children import candidates; no device is touched.
+        """Start nothing yet; no device is ever touched.
 
         Args:
             config: for deadlines and limits.
@@ -125,13 +125,8 @@ class Builder:
         self._cache = BuildCache(cache / "build")
         self._has_toolchain = False
         self._elsewhere: list[Path] = []
-        self._bench = open_bench(
-            config,
-            device="cpu",
-            cache_dir=cache,
-            memory_as=device,
-            compiles=self._gpu is not None,  # fake tensors need much of the compiler
-        )
+        self._memory_as = device
+        self._bench: Bench | None = None
 
     def build(self, problem: Problem, candidate: Candidate) -> BuildResult:
         """Compile what the candidate's import compiles.
@@ -161,8 +156,9 @@ class Builder:
         return replace(built, build_s=time.monotonic() - began_s)
 
     def close(self) -> None:
-        """End the zygote."""
-        self._bench.zygote.close()
+        """End the zygote, if one was started."""
+        if self._bench is not None:
+            self._bench.zygote.close()
         for folder in self._elsewhere:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -213,11 +209,11 @@ class Builder:
             candidate=candidate,
             gpu=gpu,
             mode=self._config.module_mode,
-            num_workers=min(KERNELS_AT_ONCE, self._bench.num_threads),
+            num_workers=min(KERNELS_AT_ONCE, self._opened().num_threads),
         )
         child, sandbox = None, "none"
         try:
-            child = self._bench.child(problem, build_dir=folder, keeps_builds=True)
+            child = self._opened().child(problem, build_dir=folder, keeps_builds=True)
             sandbox = child.sandbox
             child.ask("import", timeout_s=self._config.timeouts.build_s, source=order, name="ahead")
         except ChildFailed as failure:
@@ -227,12 +223,24 @@ class Builder:
                 child.end()
         return BuildResult(sandbox=sandbox, build_dir=str(folder))
 
+    def _opened(self) -> Bench:
+        """The zygote whose children import candidates: started with the first that is built."""
+        if self._bench is None:
+            self._bench = open_bench(
+                self._config,
+                device="cpu",
+                cache_dir=self._cache_dir,
+                memory_as=self._memory_as,
+                compiles=self._gpu is not None,  # fake tensors need much of the compiler
+            )
+        return self._bench
+
     def _compile(self, problem: Problem, candidate: Candidate, folder: Path) -> BuildResult:
         """Import the candidate in a child that keeps what it builds in an empty folder."""
         limit_s = self._config.timeouts.build_s
         child, sandbox = None, "none"
         try:
-            child = self._bench.child(problem, build_dir=folder, keeps_builds=True)
+            child = self._opened().child(problem, build_dir=folder, keeps_builds=True)
             sandbox = child.sandbox
             child.ask("import", timeout_s=limit_s, source=candidate.source, name="candidate")
         except ChildFailed as failure:

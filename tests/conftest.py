@@ -30,6 +30,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """Let the interpreter end as ever."""
+    gc.unfreeze()
+
+
 def _skip_without_gpu(items: list[pytest.Item]) -> None:
     """Torch is asked only where a test that needs a GPU was collected."""
     wanting = [item for item in items if item.get_closest_marker("gpu") is not None]
