@@ -104,6 +104,13 @@ def open_cluster(
             ray.shutdown()
 
 
+def kill_local() -> None:
+    """Kill the Ray that this process started, without waiting for it; nothing if it joined one."""
+    node: Any = ray._private.worker._global_node
+    if node is not None:
+        node.kill_all_processes(check_alive=False, allow_graceful=False)
+
+
 @contextmanager
 def _own_termination() -> Iterator[None]:
     """Keep what SIGTERM does here: `ray.init` has it print a stack and end the process at once."""
@@ -142,9 +149,7 @@ def _join(address: str) -> None:
         ) from error
 
 
-def _describe(
-    config: ClusterConfig, device: str, reserved_gpus: Callable[[str], int]
-) -> Cluster:
+def _describe(config: ClusterConfig, device: str, reserved_gpus: Callable[[str], int]) -> Cluster:
     resources = ray.cluster_resources()
     gpus = int(resources.get("GPU", 0))
     cores = int(resources.get("CPU", 1))

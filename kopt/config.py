@@ -174,6 +174,12 @@ class RunConfig(Section):
     """Expansions under way in one search; null: all of them where writing is quick (rewriter,
     recorded), else 4, so that a tree hears of some before it asks for more."""
 
+    notes: tuple[str, ...] = ()
+    """Lines for the user before a run starts: where an experiment departs from its source."""
+    lacks: tuple[str, ...] = ()
+    """What an arm cannot do without and kopt does not have: with any of them it does not run, and
+    says why."""
+
     @field_validator("profile_analysis", "energy", mode="before")
     @classmethod
     def _a_word(cls, value: object) -> object:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from kopt.config import RunConfig, load
@@ -27,14 +28,39 @@ OVERRIDE = re.compile(
 
 
 def config_groups() -> dict[str, list[str]]:
-    """Return the config groups and their choices: `search` has `best_of_n` and `mcts`."""
+    """Return the config groups and their choices: `search` has `best_of_n` and `mcts`.
+
+    A choice in a folder of its group is named with it: `experiment` has `kernelpro/tools`.
+    """
     return {
-        folder.name: sorted(
-            item.name.removesuffix(YAML) for item in folder.iterdir() if item.name.endswith(YAML)
-        )
+        folder.name: sorted(_choices(folder))
         for folder in files(CONF_PACKAGE).iterdir()
         if folder.is_dir() and not folder.name.startswith("_")
     }
+
+
+def _choices(folder: Traversable, prefix: str = "") -> Iterator[str]:
+    for item in folder.iterdir():
+        if item.is_dir():
+            yield from _choices(item, f"{prefix}{item.name}/")
+        elif item.name.endswith(YAML):
+            yield prefix + item.name.removesuffix(YAML)
+
+
+def swept_by_experiment(overrides: Sequence[str]) -> list[str]:
+    """Return the keys that the chosen experiment sweeps over; empty where it is one run.
+
+    Args:
+        overrides: as the user typed them; they compose.
+    """
+    if not any(text.startswith("experiment=") for text in overrides):
+        return []
+    from hydra import compose, initialize_config_module
+
+    additions = hydra_overrides(overrides, sweep=False)
+    with hydra_errors(), initialize_config_module(CONF_PACKAGE, version_base="1.3"):
+        composed = compose(CONF_NAME, overrides=additions, return_hydra_config=True)
+    return [str(key).lstrip("+") for key in composed.hydra.sweeper.params or {}]
 
 
 def compose_config(overrides: Sequence[str]) -> RunConfig:
@@ -72,13 +98,14 @@ def hydra_overrides(overrides: Sequence[str], *, sweep: bool) -> list[str]:
 
     Raises:
         ConfigError: one is not `key=value`, cannot be read, names a choice that a config group
-            does not have, or is a sweep where none is welcome.
+            does not have, contradicts another, or is a sweep where none is welcome.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 
     groups, parser = config_groups(), OverridesParser.create()
-    additions = []
+    additions: list[str] = []
+    given: dict[str, str] = {}
     for text in overrides:
         addition = _addition(text, groups)
         try:
@@ -93,6 +120,9 @@ def hydra_overrides(overrides: Sequence[str], *, sweep: bool) -> list[str]:
             override = parser.parse_override(addition)
         if override.is_sweep_override() and not sweep:
             raise ConfigError(f"override {text!r} is a sweep; add -m, or give a list: key=[a,b]")
+        before = given.setdefault(override.get_key_element().lstrip("+"), text)
+        if before.partition("=")[2] != text.partition("=")[2]:
+            raise ConfigError(f"overrides {before!r} and {text!r} contradict each other; give one")
         additions.append(addition)
     return additions
 

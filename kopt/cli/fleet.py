@@ -12,16 +12,18 @@ import asyncio
 import logging
 import resource
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from kopt.actors.cluster import Cluster, open_cluster
+from kopt.actors.cluster import Cluster, kill_local, open_cluster
 from kopt.actors.quiet import Quiet
 from kopt.cli.collector import calm_collector
 from kopt.cli.crew import Crew, assemble
+from kopt.cli.fleet_site import Site, most_per_search, places, reserved_gpus
+from kopt.cli.interrupts import next_one_ends_it
 from kopt.cli.job import (
     Job,
     JobOutcome,
@@ -31,7 +33,6 @@ from kopt.cli.job import (
     write_job_manifest,
 )
 from kopt.cli.lane_report import EVERY_S, lanes_reported
-from kopt.cli.fleet_site import Site, most_per_search, places, reserved_gpus
 from kopt.clock import SystemClock
 from kopt.config import RunConfig
 from kopt.data.best import write_best
@@ -80,6 +81,7 @@ class _Sitting:
 def run_fleet(
     jobs: Sequence[Job],
     *,
+    resume: str,
     on_target: Callable[[Target], None] | None = None,
     warn: Callable[[str], None] = _to_log,
 ) -> list[JobOutcome]:
@@ -87,6 +89,7 @@ def run_fleet(
 
     Args:
         jobs: at least one, in the order of their start; each with a folder of its own.
+        resume: the command that goes on with it, for whoever stops it.
         on_target: called once the device is known.
         warn: shows one line to the user that stops nothing.
 
@@ -109,7 +112,7 @@ def run_fleet(
                 outcomes[number] = JobOutcome(job=job, state=fold([]), error=error)
         open_ = [sitting for sitting in sittings.values() if not sitting.is_over]
         if open_:
-            _drive(open_, on_target=on_target, warn=warn)
+            _drive(open_, resume=resume, on_target=on_target, warn=warn)
         for number, sitting in sittings.items():
             outcomes[number] = _outcome(sitting)
     return [outcomes[number] for number in range(len(jobs))]
@@ -185,6 +188,7 @@ def _outcome(sitting: _Sitting) -> JobOutcome:
 def _drive(
     sittings: list[_Sitting],
     *,
+    resume: str,
     on_target: Callable[[Target], None] | None,
     warn: Callable[[str], None],
 ) -> None:
@@ -210,7 +214,19 @@ def _drive(
             )
         fleet = _Fleet(cluster, configs, drawn=drawn, on_target=on_target, warn=warn)
         with calm_collector():
-            asyncio.run(fleet.run(groups))
+            asyncio.run(_stopped_by_hand(fleet.run(groups), resume=resume))
+
+
+async def _stopped_by_hand(running: Coroutine[Any, Any, None], *, resume: str) -> None:
+    """Await a fleet; once the user has stopped it, a second Ctrl-C ends the process."""
+    fleet = asyncio.ensure_future(running)
+    try:
+        await asyncio.shield(fleet)
+    except asyncio.CancelledError:
+        next_one_ends_it(resume=resume, leave=kill_local)
+        fleet.cancel()
+        await asyncio.wait([fleet])
+        raise
 
 
 def _secret(sitting: _Sitting, drawn: int) -> int:

@@ -74,6 +74,7 @@ class Site:
             store=open_store(cache_dir(), "verdict"),
             facts=judging_facts,
         )
+        self._said: set[str] = set()
         self._programmers: dict[str, Programmer] = {}
         self._profilers: dict[bool, Profiler] = {}
 
@@ -90,7 +91,7 @@ class Site:
             quiet=self._quiet,
             run_dir=job.run_dir.path,
             arm=job.config.arm_name,
-            warn=self._warn if not job.label else partial(_named, self._warn, job.label),
+            warn=self._warn if not job.label else partial(self._warn_of, job.label),
             keep_figures=partial(self._keep_figures, job),
         )
 
@@ -133,6 +134,12 @@ class Site:
             await profiler.close()
         self._evaluator.close()
 
+    def _warn_of(self, label: str, line: str) -> None:
+        """Show a line of one job, once for all jobs that say the same."""
+        if line not in self._said:
+            self._said.add(line)
+            self._warn(f"{label}: {line}")
+
     def _keep_figures(self, job: Job, figures: Mapping[str, Any]) -> None:
         """Keep a programmer's figures in the manifest of every job that it wrote for."""
         programmer = job.config.programmer
@@ -171,7 +178,3 @@ def reserved_gpus(jobs: Sequence[Job], device: str) -> int:
     """Return the GPUs that the programmers of jobs take for themselves, those shared once."""
     sections = {job.config.programmer.model_dump_json(): job.config.programmer for job in jobs}
     return sum(section.reserved_gpus(device) for section in sections.values())
-
-
-def _named(warn: Callable[[str], None], label: str, line: str) -> None:
-    warn(f"{label}: {line}")

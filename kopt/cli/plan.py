@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kopt.cli.progress import duration
-from kopt.config import RunConfig
-from kopt.errors import StoreError
+from kopt.cli.rates import Rates, read_rates
+from kopt.config import LimitsConfig, RunConfig
 from kopt.ports import Usage
 from kopt.problem import Problem
-
-if TYPE_CHECKING:
-    from kopt.data.results import ResultRow
-
-MAX_RUNS_READ = 20
-"""Newest run folders that paces are taken from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +26,17 @@ class PlanRow:
     """At most, alone on the devices of the run it is taken from; None where never measured."""
 
 
-def plan_rows(config: RunConfig, problems: Sequence[Problem]) -> list[PlanRow]:
-    """Return a row for each problem; seconds are candidates times the pace of earlier runs."""
-    paces = known_paces(Path(config.out))
+def plan_rows(
+    config: RunConfig, problems: Sequence[Problem], *, rates: Rates | None = None
+) -> list[PlanRow]:
+    """Return a row for each problem; seconds are candidates times the pace of earlier runs.
+
+    Args:
+        config: of the run.
+        problems: resolved from it.
+        rates: of earlier runs; None reads those below `out`.
+    """
+    paces = (rates or read_rates(Path(config.out))).pace_s
     searches = len(config.seed)
     candidates = searches * config.search.budget
     rows = []
@@ -54,41 +55,12 @@ def plan_rows(config: RunConfig, problems: Sequence[Problem]) -> list[PlanRow]:
 
 def known_paces(out: Path) -> dict[str, float]:
     """Return device seconds a candidate, by problem id, from the newest runs below a folder."""
-    spent: dict[str, tuple[float, int]] = {}
-    for row in _earlier_rows(out):
-        if row["candidates"]:
-            spent[row["problem"]] = _add(spent.get(row["problem"], (0.0, 0)), row)
-    return {problem: seconds / count for problem, (seconds, count) in spent.items() if seconds > 0}
+    return read_rates(out).pace_s
 
 
 def known_usage(out: Path, *, programmer: str) -> Usage | None:
     """Return what a candidate of a programmer has cost on average; None where never measured."""
-    rows = [
-        row
-        for row in _earlier_rows(out)
-        if row["programmer"] == programmer and row["candidates"] and row["tokens_out"]
-    ]
-    count = sum(row["candidates"] for row in rows)
-    if not count:
-        return None
-    return Usage(
-        tokens_in=round(sum(row["tokens_in"] for row in rows) / count),
-        tokens_out=round(sum(row["tokens_out"] for row in rows) / count),
-        cost_usd=sum(row["cost_usd"] for row in rows) / count,
-    )
-
-
-def _earlier_rows(out: Path) -> Iterator[ResultRow]:
-    from kopt.data.results import read_results
-
-    files = sorted(out.glob("*/results.parquet"), key=lambda path: path.stat().st_mtime)
-    for path in files[-MAX_RUNS_READ:]:
-        with suppress(StoreError):  # an estimate does without a damaged file
-            yield from read_results(path)
-
-
-def _add(known: tuple[float, int], row: ResultRow) -> tuple[float, int]:
-    return known[0] + row["gpu_s"], known[1] + row["candidates"]
+    return read_rates(out).usage.get(programmer)
 
 
 def plan_text(config: RunConfig, rows: Sequence[PlanRow]) -> str:
@@ -110,15 +82,20 @@ def plan_text(config: RunConfig, rows: Sequence[PlanRow]) -> str:
         more = f", and {without} problem(s) never measured" if without else ""
         lines.append(f"device time, from earlier runs: at most {duration(sum(known))}{more}")
     lines.append(_writing_text(config, rows))
-    limits = config.limits
+    lines += limit_lines(config.limits)
+    return "\n".join(lines) + "\n"
+
+
+def limit_lines(limits: LimitsConfig) -> list[str]:
+    """Return a line for each limit that is set."""
     stops = {
         "wall_s": limits.wall_s and duration(limits.wall_s),
         "candidates": limits.candidates and f"{limits.candidates} candidates",
         "tokens": limits.tokens and f"{limits.tokens:,} tokens",
         "cost_usd": limits.cost_usd and f"{limits.cost_usd:g} USD",
+        "gpu_s": limits.gpu_s and f"{duration(limits.gpu_s)} of the devices",
     }
-    lines += [f"limits.{name} stops it after {after}" for name, after in stops.items() if after]
-    return "\n".join(lines) + "\n"
+    return [f"limits.{name} stops it after {after}" for name, after in stops.items() if after]
 
 
 def _writing_text(config: RunConfig, rows: Sequence[PlanRow]) -> str:

@@ -12,6 +12,7 @@ from kopt.cli.arguments import command_parser, parse
 from kopt.cli.exit_codes import DONE
 from kopt.cli.output import reserved_stdout
 from kopt.config import RunConfig, load
+from kopt.data.fleet_file import is_fleet
 from kopt.data.rundir import RunDir
 from kopt.errors import ConfigError
 from kopt.memory.config import NO_MEMORY
@@ -33,11 +34,15 @@ def main(arguments: Sequence[str]) -> int:
         description="Go on with a run that was interrupted. What is journalled is not done again.",
         epilog=f"keys that may be changed: {', '.join(CHANGEABLE)} (such as limits.wall_s=600)",
     )
-    parser.add_argument("run", metavar="RUN", help="a run folder, such as runs/first")
+    parser.add_argument("run", metavar="RUN", help="a run folder, such as runs/first; a multirun's")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="Hydra overrides")
     options = parse(parser, arguments)
     if options is None:
         return DONE
+    if is_fleet(options.run):
+        from kopt.cli.fleet_resume import resume_fleet
+
+        return resume_fleet(Path(options.run), options.overrides, as_json=options.json)
     run = RunDir.open(options.run)
     config = resumed_config(run, options.overrides)
     problems = kept_problems(run, config)

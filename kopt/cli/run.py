@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from kopt.cli.arguments import command_parser, parse
-from kopt.cli.compose import compose_config
+from kopt.cli.compose import compose_config, swept_by_experiment
 from kopt.cli.exit_codes import DONE
 from kopt.cli.output import reserved_stdout, write_json
+from kopt.cli.prepared import Prepared, prepare
 from kopt.config import RunConfig
-from kopt.data.problems import check_contracts, resolve
+from kopt.errors import ConfigError
 from kopt.problem import Problem
-
-if TYPE_CHECKING:
-    from kopt.data.seeds import Seeds
 
 EPILOG = """\
 examples:
@@ -23,7 +21,8 @@ examples:
   kopt run problem=builtin/softmax seed=[0,1,2]
   kopt run problem='builtin/*' limits.wall_s=600 name=first
   kopt run problem=my/problem.py search=best_of_n search.iterations=10 search.candidates=4
-  kopt run -m search=mcts,best_of_n problem=builtin/layer_norm
+  kopt run -m search=mcts,best_of_n problem=builtin/layer_norm seed='range(3)'
+  kopt run -m experiment=kernelpro/search programmer.model=NAME --plan
   kopt run experiment=quickstart --json
 conf/README.md lists the config groups and keys. Results: runs/NAME/ (results.parquet, best/)."""
 
@@ -53,29 +52,28 @@ def main(arguments: Sequence[str]) -> int:
 
         return sweep(options.overrides, plan=options.plan, as_json=options.json)
     config = compose_config(options.overrides)
-    return run_config(config, plan=options.plan, as_json=options.json)
+    swept = swept_by_experiment(options.overrides)
+    if swept:
+        raise ConfigError(f"this experiment runs every combination of {', '.join(swept)}; add -m")
+    return run_prepared(prepare(config), plan=options.plan, as_json=options.json)
 
 
-def run_config(config: RunConfig, *, plan: bool, as_json: bool) -> int:
-    """Plan or run one validated configuration; return its exit code.
+def run_prepared(prepared: Prepared, *, plan: bool, as_json: bool) -> int:
+    """Plan or run one job; return its exit code.
 
     Raises:
-        ConfigError: a problem, a seed or a recording cannot be found, or a problem breaks its
-            contract.
         StoreError: the run folder cannot be written.
+        ConfigError: the cluster is not there.
     """
-    from kopt.cli.ahead import look_ahead
-
-    problems = resolve(config.problem, config.problems)
-    check_contracts(problems)
-    seeds = look_ahead(config, problems)
+    config, problems = prepared.config, prepared.problems
+    sys.stderr.writelines(f"kopt: {line}\n" for line in config.notes)
     if plan:
         _print_plan(config, problems, as_json=as_json)
         return DONE
     if not as_json:
-        return _run(config, problems, seeds, out=None)
+        return _run(prepared, out=None)
     with reserved_stdout() as out:
-        return _run(config, problems, seeds, out=out)
+        return _run(prepared, out=out)
 
 
 def _print_plan(config: RunConfig, problems: Sequence[Problem], *, as_json: bool) -> None:
@@ -88,15 +86,18 @@ def _print_plan(config: RunConfig, problems: Sequence[Problem], *, as_json: bool
         sys.stdout.write(plan_text(config, rows))
 
 
-def _run(
-    config: RunConfig, problems: Sequence[Problem], seeds: Seeds, *, out: TextIO | None
-) -> int:
+def _run(prepared: Prepared, *, out: TextIO | None) -> int:
     from kopt.cli.session import run_session
     from kopt.clock import SystemClock
     from kopt.data.rundir import RunDir
     from kopt.data.seeds import keep_seeds
 
-    run = RunDir.create(config.out, config.name, clock=SystemClock())
+    config = prepared.config
+    run = (
+        RunDir.create(config.out, config.name, clock=SystemClock())
+        if prepared.folder is None
+        else RunDir(prepared.folder)
+    )
     if config.search.seeds:
-        keep_seeds(run, seeds)
-    return run_session(config, problems, run=run, out=out)
+        keep_seeds(run, prepared.seeds)
+    return run_session(config, prepared.problems, run=run, out=out)

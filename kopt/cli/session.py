@@ -1,18 +1,17 @@
-"""One sitting of a fleet: progress while it runs, the closing table or JSON when it ends."""
+"""One sitting of a run: progress while it runs, the closing table or JSON when it ends."""
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Sequence
 from typing import TextIO
 
 from rich.console import Console
 
 from kopt.cli.exit_codes import DONE, FAILED, INTERRUPTED
 from kopt.cli.fleet import run_fleet
+from kopt.cli.interrupts import interruptible
+from kopt.cli.job import Job
 from kopt.cli.output import write_json
 from kopt.cli.progress import Progress
 from kopt.cli.summary import summarize, summary_json, summary_text
@@ -25,7 +24,7 @@ from kopt.problem import Problem
 def run_session(
     config: RunConfig, problems: Sequence[Problem], *, run: RunDir, out: TextIO | None
 ) -> int:
-    """Run a fleet to its end, showing it; return the exit code.
+    """Run one job to its end, showing it; return the exit code.
 
     Args:
         config: validated.
@@ -47,37 +46,21 @@ def run_session(
     progress = Progress(searches=searches, budget=config.search.budget, console=words)
     if (run.path / JOURNAL_FOLDER).is_dir():
         progress.begin((record.search, record.body) for record in read_events(run.path))
+    job = Job(config=config, problems=problems, run_dir=run, observer=progress.observe)
+    resume = f"kopt resume {run.path}"
     try:
-        with _termination_interrupts(), progress:
-            result = run_fleet(
-                config,
-                problems,
-                run_dir=run,
-                observer=progress.observe,
-                on_target=progress.on_target,
-                warn=progress.say,
+        with interruptible(), progress:
+            (outcome,) = run_fleet(
+                [job], resume=resume, on_target=progress.on_target, warn=progress.say
             )
     except KeyboardInterrupt:
-        sys.stderr.write(f"kopt: interrupted; go on with `kopt resume {run.path}`\n")
+        sys.stderr.write(f"kopt: interrupted; go on with `{resume}`\n")
         return INTERRUPTED
-    summaries = summarize(run, result.state)
+    if outcome.error is not None:
+        raise outcome.error
+    summaries = summarize(run, outcome.state)
     if out is not None:
-        write_json(out, summary_json(run, result.state, summaries))
+        write_json(out, summary_json(run, outcome.state, summaries))
     else:
         sys.stdout.write(summary_text(run, summaries))
-    return FAILED if result.failed else DONE
-
-
-@contextmanager
-def _termination_interrupts() -> Iterator[None]:
-    """Let SIGTERM (a scheduler's first warning) end the run as Ctrl-C does: tidily."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        del number, frame
-        signal.raise_signal(signal.SIGINT)
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    return FAILED if outcome.failed else DONE

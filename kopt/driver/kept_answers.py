@@ -11,7 +11,9 @@ from kopt.identity import canonical_json
 from kopt.ports import Answer, Completion, EventSink, TokenTrace
 
 
-def keep_answer(answer: Answer, *, search: str, expansion: Expansion, sink: EventSink) -> None:
+def keep_answer(
+    answer: Answer, *, search: str, expansion: Expansion, sink: EventSink, first: int = 0
+) -> None:
     """Journal an answer before it is used.
 
     Args:
@@ -19,11 +21,13 @@ def keep_answer(answer: Answer, *, search: str, expansion: Expansion, sink: Even
         search: that it is for.
         expansion: that it is for.
         sink: of the run.
+        first: completion that the journal does not have yet: an earlier driver may have died
+            between two. From 1 on, it has the prompt too.
 
     Raises:
         StoreError: the journal cannot be written.
     """
-    if answer.messages:
+    if answer.messages and not first:
         sink.append(
             search,
             PromptSent(
@@ -34,7 +38,8 @@ def keep_answer(answer: Answer, *, search: str, expansion: Expansion, sink: Even
             ),
         )
     kept = sink.put_text(answer_to_text(answer))
-    for index, completion in enumerate(answer.completions or [Completion(text="")]):
+    completions = answer.completions or (Completion(text=""),)
+    for index, completion in enumerate(completions[first:], start=first):
         sink.append(
             search,
             AnswerReceived(

@@ -117,9 +117,11 @@ class ExpansionLife:
     async def _answer(
         self, task: SearchTask, expansion: Expansion, unfinished: Unfinished | None
     ) -> Answer:
-        if unfinished is not None and unfinished.answer is not None:
-            return answer_from_text(self._sink.get_text(unfinished.answer))
         spec = task.spec
+        if unfinished is not None and unfinished.answer is not None:
+            answer = answer_from_text(self._sink.get_text(unfinished.answer))
+            self._keep(answer, spec.name, expansion, first=unfinished.num_completions)
+            return answer
         memory, history = self._memories.recall(task, expansion)
         answer = await self._programmer.write(
             WriteRequest(
@@ -136,10 +138,13 @@ class ExpansionLife:
                 history=history,
             )
         )
-        keep_answer(answer, search=spec.name, expansion=expansion, sink=self._sink)
-        for completion in answer.completions:
-            self._spent.add(completion.usage)
+        self._keep(answer, spec.name, expansion)
         return answer
+
+    def _keep(self, answer: Answer, search: str, expansion: Expansion, *, first: int = 0) -> None:
+        keep_answer(answer, search=search, expansion=expansion, sink=self._sink, first=first)
+        for completion in answer.completions[first:]:
+            self._spent.add(completion.usage)
 
     def _make(
         self,

@@ -10,7 +10,7 @@ or nothing that can be read, its lessons are those by rule.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -119,12 +119,15 @@ class Memories:
         if update is not None:
             self._keep(task, update)
 
-    async def catch_up(self, tasks: Iterable[SearchTask]) -> None:
-        """Draw the lessons that an earlier driver died before it had kept.
+    async def catch_up(self, tasks: Sequence[SearchTask]) -> None:
+        """Keep what an earlier driver died before it had kept.
 
         Raises:
             StoreError: the journal cannot be written, or an answer is missing.
         """
+        for task in tasks:
+            if task.started and not task.ended and not task.recollection.has_begun:
+                self.begin(task)
         if not self._rule.search:
             return
         for task in tasks:
@@ -156,6 +159,7 @@ class Memories:
         for running, (whose, update) in list(self._under_way.items()):
             if whose is task and not running.done():
                 running.cancel()
+                self._num_lacking += 1
                 self._keep(
                     task, replace(update, fault="the search ended before the model answered")
                 )
@@ -198,7 +202,8 @@ class Memories:
         )
         if iteration.is_empty:
             return None
-        before = [each for each in tried if each.expansion < expansion.ordinal]
+        # Expansions end in any order: whatever was told by now came before.
+        before = [each for each in tried if each.expansion != expansion.ordinal]
         by_rule = self._update(
             task, expansion, lessons_of(iteration, before=before), origin="rules"
         )

@@ -37,6 +37,12 @@ class Recollection:
         self._tried: list[Tried] = []
         self._parents: dict[int, str | None] = {}
         self._known: dict[int, Known] = {}
+        self._learned_from: set[int | None] = set()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether an expansion was asked, or something was told at the search's beginning."""
+        return bool(self._known) or None in self._learned_from
 
     def asked(self, expansion: Expansion, *, updates: int | None = None) -> None:
         """Note that an expansion was asked now.
@@ -62,10 +68,11 @@ class Recollection:
         of_search = update.expansion is not None
         self._entries.append(entries_from_json(update.entries) if of_search else ())
         self.updates.append(update)
+        self._learned_from.add(update.expansion)
 
     def has_learned_from(self, ordinal: int | None) -> bool:
         """Whether the memory has an update of an expansion; of the search's beginning for None."""
-        return any(update.expansion == ordinal for update in self.updates)
+        return ordinal in self._learned_from
 
     def known(self, expansion: Expansion) -> Known:
         """Return how far the search had come when an expansion was asked."""

@@ -191,6 +191,7 @@ def _unfinished(search: SearchState) -> list[Unfinished]:
         Unfinished(
             expansion=asked_expansion(expansion.asked),
             answer=expansion.answered.answer if expansion.answered else None,
+            num_completions=len(expansion.answers),
             made=frozenset(expansion.candidates),
             verdicts={
                 index: from_json(evaluation) for index, evaluation in expansion.verdicts.items()

@@ -56,6 +56,8 @@ class Unfinished:
     expansion: Expansion
     answer: str | None
     """Artefact of the answer; None where none had come."""
+    num_completions: int = 0
+    """Of the answer, as far as they are journalled."""
     made: frozenset[int]
     """Slots whose `candidate_made` is journalled."""
     verdicts: dict[int, Evaluation]

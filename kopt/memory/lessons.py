@@ -81,6 +81,7 @@ def factors(tried: Tried) -> str:
 
 
 def _recurring(now: Sequence[Tried], before: Sequence[Tried]) -> Iterator[MemoryEntry]:
+    """What failed alike often enough by now, once for each way; the memory keeps one of a text."""
     counts = Counter(_way(each) for each in before if each.kind != "correct")
     for tried in now:
         if tried.kind == "correct":

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 
+from kopt.memory.entry import HEADINGS
 from kopt.testing.openai_server.behaviour import Asked
 
 Author = Callable[[Asked, int], str]
@@ -20,6 +22,8 @@ def reference_author(asked: Asked, choice: int) -> str:
     Each request and choice gives another program, so that searches find something new to judge: a
     comment would not do, as what differs from its parent by comments alone repeats it.
     """
+    if asks_for_notes(asked):
+        return notes(asked)
     blocks = [match[2] for match in _FENCED.finditer(asked.prompt)]
     references = [block for block in blocks if _REFERENCE.search(block)]
     if not references:
@@ -34,6 +38,8 @@ def reference_author(asked: Asked, choice: int) -> str:
 
 def stock_author(asked: Asked, choice: int) -> str:
     """Return a short module that no evaluator is meant to see; costs nothing to write."""
+    if asks_for_notes(asked):
+        return notes(asked)
     idea = asked.rng.randrange(10**9)
     return (
         f"strategy: scale by {idea}\n\n```python\nimport torch\nfrom torch import nn\n\n\n"
@@ -44,8 +50,21 @@ def stock_author(asked: Asked, choice: int) -> str:
 
 def long_author(asked: Asked, choice: int) -> str:
     """Return a module of about 8 kB, as long as a model's kernels are; costs little to write."""
+    if asks_for_notes(asked):
+        return notes(asked)
     idea = asked.rng.randrange(10**9)
     return f"strategy: unroll by {idea}\n\n```python\n# idea {idea}.{choice}\n{_LONG}```\n"
+
+
+def asks_for_notes(asked: Asked) -> bool:
+    """Return whether a prompt asks for lessons of an iteration, not for code."""
+    return all(f'"{heading}"' in asked.prompt for heading in HEADINGS)
+
+
+def notes(asked: Asked) -> str:
+    """Return an entry of a search memory in the form that is asked for."""
+    lesson = f"note {asked.rng.randrange(10**6)}"
+    return json.dumps({heading: [lesson] if heading == "learnings" else [] for heading in HEADINGS})
 
 
 _LONG = (

@@ -40,7 +40,7 @@ def rows(about: dict) -> dict:
 def test_every_cache_is_shown_with_what_it_holds(folder, capfd) -> None:
     about = shown(capfd)
     found = rows(about)
-    assert list(found) == [*KINDS, "inductor", "toolchains"]
+    assert list(found) == [*KINDS, "cutlass", "inductor", "toolchains"]
     verdicts = found["verdict"]
     assert (verdicts["entries"], verdicts["num_bytes"]) == (4, 4_000)
     assert verdicts["path"] == str(folder / "verdict")

@@ -24,6 +24,7 @@ from kopt.testing.fakes import (
     ScriptedProgrammer,
     fresh_candidates,
 )
+from kopt.testing.small_fleet import SMALL_TARGET, small_tasks
 
 CONFIG = BestOfNConfig(iterations=10, candidates=2)
 
@@ -96,6 +97,42 @@ def test_each_completion_is_journalled_with_its_words_and_its_fault() -> None:
     (row,) = result_rows(fold(sink.records))
     assert (row["answers"], row["answers_faulty"]) == (30, 10)
     assert (row["tokens_in"], row["tokens_out"], row["cost_usd"]) == (1000, 400, 5.0)
+
+
+def test_completions_that_a_kill_cut_off_are_journalled_when_the_search_goes_on() -> None:
+    whole = MemorySink()
+    tasks = small_tasks(CONFIG)
+    go_on(tasks, whole)
+    (cut, *_) = [
+        number
+        for number, record in enumerate(whole.records)
+        if record.body.kind == "answer_received" and record.body.index == 1
+    ]
+    killed = MemorySink(records=whole.records[:cut])
+    killed.texts = dict(whole.texts)
+    programmer = go_on(small_tasks(CONFIG, earlier=fold(killed.records)), killed)
+    assert 0 not in [request.expansion.ordinal for request in programmer.requests]
+    (before,), (after,) = result_rows(fold(whole.records)), result_rows(fold(killed.records))
+    counted = ("answers", "answers_faulty", "tokens_in", "tokens_out", "cost_usd")
+    assert [after[key] for key in counted] == [before[key] for key in counted]
+    assert len(killed.bodies("prompt_sent")) == len(whole.bodies("prompt_sent"))
+    (search,) = fold(killed.records).searches.values()
+    assert sorted(search.expansions[0].answers) == [0, 1, 2]
+
+
+def go_on(tasks: list[SearchTask], sink: MemorySink) -> ScriptedProgrammer:
+    programmer = ScriptedProgrammer(answered)
+    driver = Driver(
+        tasks,
+        programmer=programmer,
+        evaluator=InstantEvaluator(),
+        sink=sink,
+        clock=ManualClock(),
+        target=SMALL_TARGET,
+        pace=Pace(max_in_flight=1),
+    )
+    assert asyncio.run(driver.run()) == 0
+    return programmer
 
 
 def test_a_kept_answer_comes_back_equal() -> None:

@@ -1,7 +1,7 @@
 """C++ text of the elementary functions: branch-free, so that loops over them become vectors.
 
 All accept infinities and NaN. `exact` stays within about 1 ulp of the true value in float32,
-`fast` within about 4; double precision goes to libm.
+`fast` within about 4 (erf: 6); double precision goes to libm.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from __future__ import annotations
 from kopt.actors.rewriter.codegen.polynomials import (
     ERF_FAR,
     ERF_NEAR,
+    ERF_OVER,
+    ERF_UNDER,
+    ERFC,
     EXP_TAIL,
     EXP_TAIL_FAST,
     LN2_HIGH,
@@ -68,17 +71,16 @@ template <class T> INLINE void k_stream(T* to, const T* from, long n) {
 
 
 def _exp(*, fast: bool) -> str:
-    tail = horner(EXP_TAIL_FAST if fast else EXP_TAIL, "r", suffix="f")
+    tail = EXP_TAIL_FAST if fast else EXP_TAIL
+    doubled = horner((2.0, 2.0, *(2.0 * number for number in tail)), "r", suffix="f")
     return f"""\
-// x = n ln 2 + r; 2 p 2^(n-1), so that the largest results do not overflow half-way. What is
-// below the normal range becomes 0.
+// x = n ln 2 + r; 2 exp(r) 2^(n-1), so that the largest results do not overflow half-way. What is
+// below the normal range becomes 0. The low bits of `shifted` hold n + 126, an exponent of 2^(n-1).
 INLINE float k_exp(float x) {{
   x = x > 89.0f ? 89.0f : x; x = x < -87.5f ? -87.5f : x;
-  float shifted = x * {LOG2_E!r}f + 12582912.0f, n = shifted - 12582912.0f;
-  int32_t k = bits<int32_t>(shifted) - 0x4b400000;
+  float shifted = x * {LOG2_E!r}f + 12583038.0f, n = shifted - 12583038.0f;
   float r = (x - n * {LN2_HIGH!r}f) - n * {LN2_LOW!r}f;
-  float p = r * r * {tail} + r + 1.0f;
-  return (p + p) * bits<float>((k + 126) << 23);
+  return {doubled} * bits<float>(bits<uint32_t>(shifted) << 23);
 }}
 INLINE double k_exp(double x) {{ return exp(x); }}
 """
@@ -145,17 +147,42 @@ template <class T> INLINE T k_sigmoid(T x) { return T(1) / (T(1) + k_exp(-x)); }
 """
 
 
-def _erf() -> str:
-    near, far = horner(ERF_NEAR, "s", suffix="f"), horner(ERF_FAR, "t", suffix="f")
-    return f"""\
+def _erf(*, fast: bool) -> str:
+    if fast:
+        over, under = (horner(c, "s", suffix="f") for c in (ERF_OVER, ERF_UNDER))
+        text = f"""\
+INLINE float k_erf(float x) {{
+  x = x > 3.9f ? 3.9f : x; x = x < -3.9f ? -3.9f : x;
+  float s = x * x;
+  return x * {over} / {under};
+}}
+"""
+    else:
+        near, far = horner(ERF_NEAR, "s", suffix="f"), horner(ERF_FAR, "t", suffix="f")
+        text = f"""\
 INLINE float k_erf(float x) {{
   float t = fabsf(x), s = x * x; t = t > 4.0f ? 4.0f : t;
   float near = x + x * {near};
   float far = copysignf(1.0f - k_exp(t * {far}), x);
   return t <= 1.0f ? near : (x == x ? far : x);
 }}
-INLINE double k_erf(double x) {{ return erf(x); }}
 """
+    return text + "INLINE double k_erf(double x) { return erf(x); }\n"
+
+
+def _one_plus_erf(*, fast: bool) -> str:
+    if fast:
+        text = "INLINE float k_one_plus_erf(float x) { return 1.0f + k_erf(x); }\n"
+    else:
+        text = f"""\
+// Without erf's own care for small x, which the sum with 1 loses.
+INLINE float k_one_plus_erf(float x) {{
+  float t = fabsf(x); t = t > 4.3f ? 4.3f : t;
+  float rest = k_exp(t * {horner(ERFC, "t", suffix="f")});
+  return x < 0.0f ? rest : 2.0f - rest;
+}}
+"""
+    return text + "INLINE double k_one_plus_erf(double x) { return 1.0 + erf(x); }\n"
 
 
 _REST = """\
@@ -184,7 +211,13 @@ INLINE float k_ranked(int64_t key) {
 INLINE int64_t k_low_half(int64_t key) { return key & 0xffffffffLL; }
 """
 
-_NEEDS = {"tanh": ("expm1",), "sigmoid": ("exp",), "log1p": ("log",), "erf": ("exp",)}
+_NEEDS = {
+    "tanh": ("expm1",),
+    "sigmoid": ("exp",),
+    "log1p": ("log",),
+    "erf": ("exp",),
+    "one_plus_erf": ("exp", "erf"),
+}
 LIBM = frozenset(
     [
         "log2",
@@ -223,7 +256,8 @@ def math_source(functions: frozenset[str], *, fast: bool, streaming: bool) -> st
         "log1p": _LOG1P,
         "tanh": _TANH,
         "sigmoid": _SIGMOID,
-        "erf": _erf(),
+        "erf": _erf(fast=fast),
+        "one_plus_erf": _one_plus_erf(fast=fast),
     }
     parts = [_HEAD, _REST, *(text for name, text in texts.items() if name in wanted)]
     if wanted & VECTOR_LIBM:

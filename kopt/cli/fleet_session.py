@@ -1,0 +1,185 @@
+"""One sitting of a multirun: its jobs as one fleet, shown while they run, told of when they end."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TextIO
+
+from rich.console import Console
+
+from kopt.cli.exit_codes import DONE, FAILED, INTERRUPTED
+from kopt.cli.fleet import check_alike, run_fleet
+from kopt.cli.fleet_summary import fleet_json, fleet_text, mean_speedup
+from kopt.cli.interrupts import interruptible
+from kopt.cli.job import Job, JobOutcome, Observer
+from kopt.cli.output import reserved_stdout, write_json
+from kopt.cli.prepared import Prepared, Refused
+from kopt.cli.progress import Progress
+from kopt.config import RunConfig
+from kopt.data.fleet_file import FleetJob, is_fleet, read_fleet_file, write_fleet_file
+from kopt.data.journal_files import JOURNAL_FOLDER, read_events
+from kopt.data.rundir import RunDir
+from kopt.data.seeds import keep_seeds
+from kopt.events import EventBody
+from kopt.problem import Problem
+
+
+def begin_fleet(
+    ready: Sequence[Prepared], refused: Sequence[Refused], *, as_json: bool
+) -> tuple[int, dict[int, float]]:
+    """Start the jobs of a multirun and run them to their end.
+
+    Args:
+        ready: at least one, each with its folder.
+        refused: those that cannot run, told of again at the end.
+        as_json: print one JSON object instead of the table.
+
+    Returns:
+        The exit code, and by job number its geometric mean speed-up.
+
+    Raises:
+        ConfigError: they cannot be one fleet, or the cluster is not there.
+        StoreError: the multirun's folder cannot be written.
+    """
+    check_alike([job.config for job in ready])
+    folders = [RunDir(_folder(job)) for job in ready]
+    whole = Path(os.path.commonpath([run.path.resolve().parent for run in folders]))
+    earlier = read_fleet_file(whole) if is_fleet(whole) else []  # of an earlier batch of Hydra's
+    write_fleet_file(
+        whole,
+        [
+            *earlier,
+            *(
+                FleetJob(
+                    folder=str(run.path.resolve().relative_to(whole)),
+                    arm=job.config.arm_name,
+                    overrides=job.overrides,
+                )
+                for run, job in zip(folders, ready, strict=True)
+            ),
+        ],
+    )
+    for run, job in zip(folders, ready, strict=True):
+        if job.config.search.seeds:
+            keep_seeds(run, job.seeds)
+    for note in dict.fromkeys(line for job in ready for line in job.config.notes):
+        sys.stderr.write(f"kopt: {note}\n")
+    code, outcomes = run_together(
+        [
+            (str(job.number), job.config, job.problems, run)
+            for run, job in zip(folders, ready, strict=True)
+        ],
+        whole=_shown(whole),
+        refused=refused,
+        as_json=as_json,
+    )
+    means = {
+        job.number: mean_speedup(outcome) for job, outcome in zip(ready, outcomes, strict=False)
+    }
+    return code, means
+
+
+def run_together(
+    jobs: Sequence[tuple[str, RunConfig, Sequence[Problem], RunDir]],
+    *,
+    whole: Path,
+    refused: Sequence[Refused] = (),
+    as_json: bool,
+) -> tuple[int, list[JobOutcome]]:
+    """Run jobs as one fleet to its end, showing it.
+
+    Args:
+        jobs: label, config, problems and run folder of each; at least one.
+        whole: the multirun's folder.
+        refused: jobs that could not run.
+        as_json: print one JSON object instead of the table.
+
+    Returns:
+        The exit code, and what became of each job; nothing of them if the user stopped it.
+
+    Raises:
+        ConfigError: they cannot be one fleet, or the cluster is not there.
+    """
+    if not as_json:
+        return _run(jobs, whole=whole, refused=refused, out=None)
+    with reserved_stdout() as out:
+        return _run(jobs, whole=whole, refused=refused, out=out)
+
+
+def _run(
+    jobs: Sequence[tuple[str, RunConfig, Sequence[Problem], RunDir]],
+    *,
+    whole: Path,
+    refused: Sequence[Refused],
+    out: TextIO | None,
+) -> tuple[int, list[JobOutcome]]:
+    searches = sum(len(problems) * len(config.seed) for _, config, problems, _ in jobs)
+    candidates = sum(
+        len(problems) * len(config.seed) * config.search.budget for _, config, problems, _ in jobs
+    )
+    words = Console(stderr=True, highlight=False)
+    words.print(
+        f"{len(jobs)} job(s), {searches} search(es), at most {candidates} candidates: {whole}",
+        markup=False,
+        soft_wrap=True,
+    )
+    progress = Progress(
+        searches=searches, budget=math.ceil(candidates / max(1, searches)), console=words
+    )
+    resume = f"kopt resume {whole}"
+    try:
+        with interruptible(), ExitStack() as stack:
+            progress.begin(
+                (f"{label}:{record.search}", record.body)
+                for label, _, _, run in jobs
+                if (run.path / JOURNAL_FOLDER).is_dir()
+                for record in read_events(run.path)
+            )
+            stack.enter_context(progress)
+            outcomes = run_fleet(
+                [
+                    Job(
+                        config=config,
+                        problems=problems,
+                        run_dir=run,
+                        observer=partial(_labelled, progress.observe, label),
+                        label=f"job {label}",
+                    )
+                    for label, config, problems, run in jobs
+                ],
+                resume=resume,
+                on_target=progress.on_target,
+                warn=progress.say,
+            )
+    except KeyboardInterrupt:
+        sys.stderr.write(f"kopt: interrupted; go on with `{resume}`\n")
+        return INTERRUPTED, []
+    labels = [label for label, *_ in jobs]
+    if out is not None:
+        write_json(out, fleet_json(whole, labels, outcomes, refused))
+    else:
+        sys.stdout.write(fleet_text(whole, labels, outcomes, refused))
+    failed = any(outcome.failed or outcome.error for outcome in outcomes)
+    return FAILED if failed else DONE, outcomes
+
+
+def _labelled(observer: Observer, label: str, search: str, body: EventBody) -> None:
+    """Searches of two jobs may have one name, where an arm is repeated at another setting."""
+    observer(f"{label}:{search}", body)
+
+
+def _folder(job: Prepared) -> Path:
+    assert job.folder is not None, "Hydra gives each job of a multirun its folder"
+    return job.folder
+
+
+def _shown(folder: Path) -> Path:
+    """A folder as the user would name it: from where he stands, if it is below."""
+    here = Path.cwd()
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder

@@ -1,0 +1,74 @@
+"""A run made ready: its problems, its seeds, and all that could be wrong found before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kopt.config import RunConfig
+from kopt.data.problems import check_contracts, resolve
+from kopt.data.seeds import Seeds
+from kopt.errors import ConfigError
+from kopt.problem import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A run that can start."""
+
+    config: RunConfig
+    problems: Sequence[Problem]
+    seeds: Seeds
+    number: int = 0
+    """Of the job in its multirun."""
+    overrides: tuple[str, ...] = ()
+    """What tells it from the other jobs of a multirun."""
+    folder: Path | None = None
+    """Where a job of a multirun lies; None: a run makes its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A job of a multirun that cannot run, and why."""
+
+    number: int
+    overrides: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+Known = dict[tuple[tuple[str, ...], str], tuple[Problem, ...]]
+"""Problems that were resolved, by patterns and the section `problems`."""
+
+
+def prepare(config: RunConfig, *, known: Known | None = None) -> Prepared:
+    """Find what a run needs; nothing is started or made.
+
+    Args:
+        config: of the run.
+        known: problems of other jobs of the same multirun; added to.
+
+    Raises:
+        ConfigError: a problem, a seed, a key or a recording cannot be found, a problem breaks its
+            contract, this machine lacks what the arm needs, or kopt does.
+        StoreError: the run that a seed is the best of is damaged.
+    """
+    from kopt.cli.ahead import look_ahead
+    from kopt.cli.hardware import check_hardware
+
+    if config.lacks:
+        raise ConfigError(
+            "\n".join(f"{config.arm_name} cannot run: {each}" for each in config.lacks)
+        )
+    check_hardware(config)
+    problems = _problems(config, {} if known is None else known)
+    return Prepared(config=config, problems=problems, seeds=look_ahead(config, problems))
+
+
+def _problems(config: RunConfig, known: Known) -> tuple[Problem, ...]:
+    key = (config.problem, config.problems.model_dump_json())
+    if key not in known:
+        problems = resolve(config.problem, config.problems)
+        check_contracts(problems)
+        known[key] = tuple(problems)
+    return known[key]

@@ -1,0 +1,48 @@
+"""Hydra's own tests of a launcher, on ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hydra.core.plugins import Plugins
+from hydra.plugins.launcher import Launcher
+from hydra.test_utils.launcher_common_tests import (
+    BatchedSweeperTestSuite,
+    IntegrationTestSuite,
+    LauncherTestSuite,
+)
+from hydra_plugins.kopt_launcher import KoptLauncher
+
+import kopt.cli.plugins
+
+BATCHES = ["hydra/sweeper=basic", "hydra.sweeper.max_batch_size=2"]
+
+
+def test_hydra_finds_the_launcher() -> None:
+    assert KoptLauncher in Plugins.instance().discover(Launcher)
+
+
+@pytest.mark.parametrize(("launcher_name", "overrides"), [("kopt", [])])
+class TestKoptLauncher(LauncherTestSuite):
+    pass
+
+
+@pytest.mark.parametrize(("launcher_name", "overrides"), [("kopt", BATCHES)])
+class TestKoptLauncherInBatches(BatchedSweeperTestSuite):
+    pass
+
+
+@pytest.fixture
+def known_to_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs of the suite are no part of kopt, which makes its launcher known itself."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(kopt.cli.plugins.__file__).parent))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("known_to_programs")
+@pytest.mark.parametrize(
+    ("task_launcher_cfg", "extra_flags"), [({}, ["-m", "hydra/launcher=kopt"])]
+)
+class TestKoptLauncherInAProgram(IntegrationTestSuite):
+    pass
