@@ -70,14 +70,13 @@ def test_failures_that_recur_are_a_lesson_in_whatever_order_expansions_end() -> 
         Remembering(rule=MemoryRule(search=True)),
         evaluator=FirstOneLast(),
     )
-    assert learned[-1].expansion == 0
     recurring = [
         update.expansion
         for update in learned
         for entry in update.entries
         if "3 versions failed alike" in entry["text"]
     ]
-    assert recurring == [0]
+    assert len(recurring) == 1
 
 
 def test_lessons_that_were_given_up_are_counted_with_those_that_came_to_nothing() -> None:
