@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import tempfile
 import threading
@@ -107,8 +108,9 @@ def open_cluster(
 def kill_local() -> None:
     """Kill the Ray that this process started, without waiting for it; nothing if it joined one."""
     node: Any = ray._private.worker._global_node
-    if node is not None:
+    if node is not None and node.head:
         node.kill_all_processes(check_alive=False, allow_graceful=False)
+        shutil.rmtree(node.get_temp_dir_path(), ignore_errors=True)
 
 
 @contextmanager

@@ -26,7 +26,8 @@ declare -A tests=(
   [evidence]="tests/gpu/test_gpu_profile.py tests/gpu/test_gpu_provenance.py tests/gpu/test_gpu_timeline.py"
   [builds]="tests/gpu/test_cuda_builds.py tests/gpu/test_cuda_triton_ahead.py"
   [codegen]="tests/gpu/test_triton_codegen.py tests/gpu/test_cuda_lint.py
-             tests/gpu/test_cuda_languages.py tests/unit/prompts tests/unit/scripts"
+             tests/gpu/test_cuda_languages.py tests/unit/prompts/test_prompt_examples.py
+             tests/unit/scripts/test_throughput_gpu.py"
 )
 for part in $parts; do
   echo "== $part"

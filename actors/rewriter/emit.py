@@ -7,7 +7,7 @@ freed as in code written by hand.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -15,22 +15,21 @@ from torch import fx
 
 from kopt.actors.rewriter.codegen import FusedKernel
 from kopt.actors.rewriter.cost import VIEWS
-from kopt.actors.rewriter.graph import Aten, NotRewritable, aten
+from kopt.actors.rewriter.graph import Aten, NotRewritable
 from kopt.actors.rewriter.spelling import spell
+from kopt.actors.rewriter.statements import (
+    IN_PLACE,
+    Unit,
+    num_bytes,
+    ordered,
+    outputs,
+    reads,
+    weight_calls,
+    written_in_place,
+)
 
 DELETE_BYTES = 16 << 20
 """A dead tensor of this size that no result takes the name of is deleted."""
-
-IN_PLACE = (
-    aten.reshape.default,
-    aten.permute.default,
-    aten.expand.default,
-    aten.slice.Tensor,
-    aten.select.int,
-)
-
-Unit = fx.Node | FusedKernel
-"""One statement: a call of torch, or of a generated kernel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +96,9 @@ class _Writer:
         self._leaves = leaves
         self._taken = set(taken)
         self._device = device
-        self._inlined = _inlined(module, kernels)
-        self._units = [u for u in _ordered(module, kernels) if u not in self._inlined]
-        self._weights = _weights(module, self._held)
+        self._inlined = written_in_place(module, kernels)
+        self._units = [u for u in ordered(module, kernels) if u not in self._inlined]
+        self._weights = weight_calls(module, self._held)
         self._last = self._last_readers()
         self._names: dict[fx.Node, str] = {}
         self._lines: list[str] = []
@@ -123,9 +122,9 @@ class _Writer:
             self._write(unit, place)
         results = self._module.graph.output_node().args[0]
         assert isinstance(results, tuple | list)
-        made = {node for unit in folding for node in _outputs(unit)}
+        made = {node for unit in folding for node in outputs(unit)}
         last = {node: place for node, place in self._last.items() if node in made}
-        read = {arg for unit in folding for arg in self._variables(_reads(unit))}
+        read = {arg for unit in folding for arg in self._variables(reads(unit))}
         leaves = [n for n in self._module.graph.nodes if n in read and n.op == "placeholder"]
         return Body(
             lines=tuple(self._lines),
@@ -154,7 +153,7 @@ class _Writer:
     def _last_readers(self) -> dict[fx.Node, int]:
         last: dict[fx.Node, int] = {}
         for place, unit in enumerate(self._units):
-            for arg in self._variables(_reads(unit)):
+            for arg in self._variables(reads(unit)):
                 last[arg] = place
         results = self._variables(self._module.graph.output_node().all_input_nodes)
         last.update(dict.fromkeys(results, len(self._units)))
@@ -170,7 +169,7 @@ class _Writer:
     def _write(self, unit: Unit, place: int) -> None:
         dying = [
             arg
-            for arg in dict.fromkeys(self._variables(_reads(unit)))
+            for arg in dict.fromkeys(self._variables(reads(unit)))
             if arg.op == "call_function" and self._last[arg] == place
         ]
         # Names that say what a value is ("folded_weight") are not handed on.
@@ -185,7 +184,7 @@ class _Writer:
             for node in unit.outputs:
                 self._names[node] = fields[node.name] = self._name(node, free)
             self._lines.extend(unit.call.format(**fields).splitlines())
-        large = [arg for arg in dying if _bytes(arg) >= DELETE_BYTES]
+        large = [arg for arg in dying if num_bytes(arg) >= DELETE_BYTES]
         dropped = [n for n in dict.fromkeys(self._names[a] for a in large) if n in free]
         if dropped:
             self._lines.append(f"del {', '.join(dropped)}")
@@ -221,83 +220,3 @@ class _Writer:
                 return f"[{inside}]"
             return f"({inside},)" if len(value) == 1 else f"({inside})"
         raise NotRewritable(f"an argument of type {type(value).__name__} has no spelling")
-
-
-def _inlined(module: fx.GraphModule, kernels: Sequence[FusedKernel]) -> set[fx.Node]:
-    """Return views that are written where they are read: those that are read once."""
-    in_kernel = {node for kernel in kernels for node in kernel.nodes}
-    made_by_kernel = {node for kernel in kernels for node in kernel.outputs}
-    readers: dict[fx.Node, int] = {}
-    for kernel in kernels:
-        for node in dict.fromkeys(kernel.inputs):
-            readers[node] = readers.get(node, 0) + 1
-    for reader in module.graph.nodes:
-        if reader not in in_kernel:
-            for node in _occurrences(reader):
-                readers[node] = readers.get(node, 0) + 1
-    return {
-        node
-        for node in module.graph.nodes
-        if node.target in IN_PLACE
-        and readers.get(node) == 1
-        and node not in in_kernel
-        and node not in made_by_kernel
-    }
-
-
-def _occurrences(reader: fx.Node) -> list[fx.Node]:
-    found: list[fx.Node] = []
-
-    def seen(node: fx.Node) -> fx.Node:
-        found.append(node)
-        return node
-
-    fx.map_arg((reader.args, reader.kwargs), seen)
-    return found
-
-
-def _weights(module: fx.GraphModule, held: Collection[str]) -> set[fx.Node]:
-    """Return calls that depend on the module's own tensors only."""
-    found: set[fx.Node] = set()
-    for node in module.graph.nodes:
-        read = node.all_input_nodes if node.op == "call_function" else []
-        if read and all(arg in found or arg.name in held for arg in read):
-            found.add(node)
-    return found
-
-
-def _bytes(node: fx.Node) -> int:
-    held = node.meta.get("val")
-    return held.numel() * held.element_size() if isinstance(held, torch.Tensor) else 0
-
-
-def _reads(unit: Unit) -> tuple[fx.Node, ...]:
-    return tuple(unit.all_input_nodes) if isinstance(unit, fx.Node) else unit.inputs
-
-
-def _outputs(unit: Unit) -> tuple[fx.Node, ...]:
-    return (unit,) if isinstance(unit, fx.Node) else unit.outputs
-
-
-def _ordered(module: fx.GraphModule, kernels: Sequence[FusedKernel]) -> list[Unit]:
-    """Return the statements in an order in which each finds what it reads."""
-    inside = {node: kernel for kernel in kernels for node in kernel.nodes}
-    made_by: dict[fx.Node, FusedKernel] = {
-        node: kernel for kernel in kernels for node in kernel.outputs
-    }
-    done: set[int] = set()
-    units: list[Unit] = []
-
-    def place(unit: Unit) -> None:
-        if id(unit) in done:
-            return
-        done.add(id(unit))
-        for arg in _reads(unit):
-            if arg.op == "call_function":
-                place(made_by.get(arg, arg))
-        units.append(unit)
-
-    for node in module.graph.nodes:
-        if node.op == "call_function":
-            place(inside.get(node, node))
-    return units

@@ -13,11 +13,12 @@ from kopt.actors.rewriter.capture import Captured
 from kopt.actors.rewriter.codegen import FusedKernel, cpp_loader_source
 from kopt.actors.rewriter.emit import Body, emit_body
 from kopt.actors.rewriter.graph import NotRewritable
-from kopt.actors.rewriter.module_source import GENERAL_METHOD, Skeleton, assemble
+from kopt.actors.rewriter.module_source import Skeleton, assemble
 from kopt.actors.rewriter.plan import Plan, language_of
 from kopt.actors.rewriter.reference import ModuleMode
 from kopt.actors.rewriter.rules import RULES
 from kopt.actors.rewriter.running_stats import Movement
+from kopt.actors.rewriter.source_text import GENERAL_METHOD
 from kopt.candidate import Language
 
 FOLD_METHOD = "fold_weights"

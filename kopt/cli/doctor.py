@@ -13,6 +13,7 @@ from kopt.cli.exit_codes import DONE, FAILED
 from kopt.cli.output import write_json
 from kopt.cli.probe import Probe
 from kopt.cli.probe_host import host_probes, probed_device
+from kopt.cli.probe_model import model_probes
 from kopt.cli.probe_profilers import profiler_probes
 from kopt.cli.probe_software import software_probes
 from kopt.data.problems import open_sources
@@ -27,11 +28,13 @@ def main(arguments: Sequence[str]) -> int:
     options = parse(parser, arguments)
     if options is None:
         return DONE
+    device = probed_device()
     probes = [
         *software_probes(),
         *host_probes(out=Path(options.out), cache=cache_dir()),
         *sandbox_probes(),
-        *profiler_probes(cache=cache_dir(), device=probed_device()),
+        *profiler_probes(cache=cache_dir(), device=device),
+        *model_probes(device=device),
         *_problem_sets(),
     ]
     if options.json:

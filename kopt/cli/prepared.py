@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kopt.config import RunConfig
 from kopt.data.problems import check_contracts, resolve
-from kopt.data.seeds import Seeds
 from kopt.errors import ConfigError
 from kopt.problem import Problem
+
+if TYPE_CHECKING:
+    from kopt.data.seeds import Seeds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +60,7 @@ def prepare(config: RunConfig, *, known: Known | None = None) -> Prepared:
     from kopt.cli.hardware import check_hardware
 
     if config.lacks:
-        raise ConfigError(
-            "\n".join(f"{config.arm_name} cannot run: {each}" for each in config.lacks)
-        )
+        raise ConfigError("\n".join(config.lacks))
     check_hardware(config)
     problems = _problems(config, {} if known is None else known)
     return Prepared(config=config, problems=problems, seeds=look_ahead(config, problems))

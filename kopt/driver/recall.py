@@ -5,8 +5,7 @@ from __future__ import annotations
 from kopt.driver.task import SearchTask
 from kopt.driver.tracking import records_told
 from kopt.expansion import Expansion
-from kopt.memory.experience import experience_of
-from kopt.memory.history import History, history_of
+from kopt.memory.history import History
 from kopt.memory.recall import Memory
 from kopt.memory.rule import MemoryRule
 from kopt.memory.tried import Tried
@@ -22,19 +21,17 @@ def recalled(task: SearchTask, expansion: Expansion, *, rule: MemoryRule) -> tup
     """
     recollection = task.recollection
     known = recollection.known(expansion)
-    tried: list[Tried] = []
     if rule.history or rule.experience is not None:
-        tried = task.tried()[: known.told]
+        task.tried()
     history = History()
     if rule.history:
-        first: dict[str, Tried] = {}
-        for each in tried:
-            first.setdefault(each.candidate, each)
-        siblings = [each for each in tried if each.parent == expansion.parent]
-        history = history_of(siblings, by_candidate=first, parent=expansion.parent)
+        history = recollection.history(expansion.parent, told=known.told)
+    experience: tuple[Tried, ...] = ()
+    if rule.experience is not None:
+        experience = recollection.experience(rule.experience, told=known.told)
     memory = Memory(
         entries=recollection.entries(known.updates) if rule.search else (),
-        experience=experience_of(tried, rule=rule.experience) if rule.experience else (),
+        experience=experience,
         strategies=records_told(recollection, updates=known.updates),
         guidelines=rule.guidelines,
     )

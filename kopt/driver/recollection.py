@@ -6,7 +6,8 @@ and nothing later. So a resumed search, whose order is the journal's, recalls th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kopt.data.fold import ProfileState
@@ -15,6 +16,8 @@ from kopt.evaluation import Evaluation
 from kopt.events import CandidateMade, MemoryUpdated
 from kopt.expansion import Expansion
 from kopt.memory.entry import MemoryEntry
+from kopt.memory.experience import ExperienceRule, queue_after
+from kopt.memory.history import History, history_of
 from kopt.memory.tried import Tried, tried_of
 
 
@@ -32,9 +35,13 @@ class Recollection:
         """Begin a search."""
         self.updates: list[MemoryUpdated] = []
         """How the memory grew."""
-        self._entries: list[tuple[MemoryEntry, ...]] = []
+        self._entries: list[MemoryEntry] = []
+        self._ends: list[int] = [0]
         self._told: list[CandidateMade] = []
         self._tried: list[Tried] = []
+        self._first: dict[str, Tried] = {}
+        self._made_from: dict[str | None, list[int]] = {}
+        self._queues: list[tuple[Tried, ...]] = [()]
         self._parents: dict[int, str | None] = {}
         self._known: dict[int, Known] = {}
         self._learned_from: set[int | None] = set()
@@ -66,7 +73,8 @@ class Recollection:
             StoreError: its entries are none.
         """
         of_search = update.expansion is not None
-        self._entries.append(entries_from_json(update.entries) if of_search else ())
+        self._entries += entries_from_json(update.entries) if of_search else ()
+        self._ends.append(len(self._entries))
         self.updates.append(update)
         self._learned_from.add(update.expansion)
 
@@ -80,12 +88,12 @@ class Recollection:
 
     def entries(self, updates: int | None = None) -> tuple[MemoryEntry, ...]:
         """Return the search memory after so many updates; None for all."""
-        return tuple(entry for of_update in self._entries[:updates] for entry in of_update)
+        return tuple(self._entries[: self._ends[-1 if updates is None else updates]])
 
     def tried(
         self, *, evaluations: Mapping[str, Evaluation], profiles: Mapping[str, ProfileState]
-    ) -> list[Tried]:
-        """Return everything that was told, in order.
+    ) -> Sequence[Tried]:
+        """Return everything that was told, in order; the list grows as more is told.
 
         Args:
             evaluations: of the search, by candidate.
@@ -93,17 +101,40 @@ class Recollection:
         """
         for made in self._told[len(self._tried) :]:
             parent = self._parents.get(made.expansion, made.parent)
-            self._tried.append(
-                tried_of(
-                    evaluations[made.candidate],
-                    parent=parent,
-                    expansion=made.expansion,
-                    strategy=made.strategy,
-                    parent_evaluation=None if parent is None else evaluations.get(parent),
-                    signal=_signal(None if parent is None else profiles.get(parent)),
-                )
+            item = tried_of(
+                evaluations[made.candidate],
+                parent=parent,
+                expansion=made.expansion,
+                strategy=made.strategy,
+                parent_evaluation=None if parent is None else evaluations.get(parent),
+                signal=_signal(None if parent is None else profiles.get(parent)),
             )
-        return list(self._tried)
+            self._first.setdefault(item.candidate, item)
+            self._made_from.setdefault(parent, []).append(len(self._tried))
+            self._tried.append(item)
+        return self._tried
+
+    def history(self, parent: str | None, *, told: int) -> History:
+        """Return the history of a place; of what `tried` returned last.
+
+        Args:
+            parent: the version that is expanded; None for ROOT.
+            told: candidates that count, the first ones.
+        """
+        places = self._made_from.get(parent, [])
+        siblings = [self._tried[place] for place in places[: bisect_left(places, told)]]
+        return history_of(siblings, by_candidate=self._first, parent=parent)
+
+    def experience(self, rule: ExperienceRule, *, told: int) -> tuple[Tried, ...]:
+        """Return the experience queue; of what `tried` returned last.
+
+        Args:
+            rule: the same in all of a search.
+            told: candidates that count, the first ones.
+        """
+        for item in self._tried[len(self._queues) - 1 :]:
+            self._queues.append(queue_after(self._queues[-1], item, rule=rule))
+        return self._queues[told]
 
 
 def _signal(profile: ProfileState | None) -> str:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kopt.evaluation import Evaluation
-from kopt.verdict import Correct
+from kopt.verdict import Correct, Verdict
 
 STOP_PREFIX = "stop."
 """What the reason of such an end begins with."""
@@ -26,9 +25,8 @@ class Headway:
     speedup: float = 0.0
     """Of the fastest."""
 
-    def told(self, evaluation: Evaluation) -> None:
+    def told(self, verdict: Verdict) -> None:
         """Take a candidate in."""
-        verdict = evaluation.verdict
         if not isinstance(verdict, Correct) or verdict.timing.speedup <= self.speedup:
             self.told_since_best += 1
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,8 +115,8 @@ class SearchTask:
         self.made.setdefault(made.candidate, made)
         self.recollection.told(made)
         self.evaluations[made.candidate] = evaluation
-        self.headway.told(evaluation)
         verdict = evaluation.verdict
+        self.headway.told(verdict)
         if isinstance(verdict, Correct):
             speedup = verdict.timing.speedup
             if speedup > max(self.bests.values(), default=0.0):
@@ -129,8 +130,8 @@ class SearchTask:
         self.bests.clear()
         self.recollection = Recollection()
 
-    def tried(self) -> list[Tried]:
-        """Return everything that was told, in order."""
+    def tried(self) -> Sequence[Tried]:
+        """Return everything that was told, in order; see Recollection."""
         return self.recollection.tried(evaluations=self.evaluations, profiles=self.profiles)
 
     def attempt(self, candidate_id: str | None, sink: EventSink) -> Attempt | None:

@@ -43,18 +43,22 @@ def is_kept(gain: float | None, *, rule: ExperienceRule) -> bool:
 
 def experience_of(tried: Iterable[Tried], *, rule: ExperienceRule) -> tuple[Tried, ...]:
     """Return the queue after all that was tried, the oldest item first."""
-    queue: list[Tried] = []
+    queue: tuple[Tried, ...] = ()
     for item in tried:
-        if not is_kept(item.gain, rule=rule):
-            continue
-        same = next((each for each in queue if _is_same(each, item)), None)
-        if same is not None and _strength(same) >= _strength(item):
-            continue
-        if same is not None:
-            queue.remove(same)
-        queue.append(item)
-        del queue[: -rule.capacity]
-    return tuple(queue)
+        queue = queue_after(queue, item, rule=rule)
+    return queue
+
+
+def queue_after(
+    queue: tuple[Tried, ...], item: Tried, *, rule: ExperienceRule
+) -> tuple[Tried, ...]:
+    """Return the queue after one more was tried: one step of `experience_of`."""
+    if not is_kept(item.gain, rule=rule):
+        return queue
+    same = next((each for each in queue if _is_same(each, item)), None)
+    if same is not None and _strength(same) >= _strength(item):
+        return queue
+    return (*(each for each in queue if each is not same), item)[-rule.capacity :]
 
 
 def _is_same(one: Tried, other: Tried) -> bool:

@@ -27,7 +27,7 @@ from kopt.prompts.hardware_text import device_text
 from kopt.prompts.history_text import history_section
 from kopt.prompts.memory_text import guidelines_section, memory_section
 from kopt.prompts.policy_text import policy_text
-from kopt.prompts.profile_text import profile_text
+from kopt.prompts.profile_text import beside_the_result, profile_text
 from kopt.prompts.target_text import languages_text
 from kopt.prompts.templates import filled
 from kopt.prompts.tokens import estimated_tokens
@@ -174,7 +174,9 @@ def _findings(request: WriteRequest, budget: Budget) -> str:
     if parent is None:
         return ""
     if parent.evidence is not None:
-        text = profile_text(parent, telling=request.telling, max_characters=budget.profile)
+        text = profile_text(
+            beside_the_result(parent), telling=request.telling, max_characters=budget.profile
+        )
     else:
         text = findings_text(parent.findings, max_characters=budget.findings)
     return filled("findings", findings=text) if text else ""

@@ -81,14 +81,15 @@ def timeline_text(timeline: Timeline) -> str:
         each = ""
         if timeline.avg_launch_ns is not None:
             each = f" ({timeline.avg_launch_ns / 1000:.1f} us of host time each)"
-        parts.append(f"{timeline.launches} launch(es){each}")
+        parts.append(f"{_counted(timeline.launches, 'launch', 'launches')}{each}")
     if timeline.syncs is not None:
         blocked = "" if not timeline.sync_us else f" ({timeline.sync_us:.0f} us)"
-        parts.append(f"{timeline.syncs} blocking call(s){blocked}")
+        parts.append(f"{_counted(timeline.syncs, 'blocking call', 'blocking calls')}{blocked}")
     if timeline.gaps_us:
         longest, total = max(timeline.gaps_us), sum(timeline.gaps_us)
         parts.append(
-            f"{len(timeline.gaps_us)} gap(s), {total:.0f} us together, {longest:.0f} us at most"
+            f"{_counted(len(timeline.gaps_us), 'gap', 'gaps')}, {total:.0f} us together, "
+            f"{longest:.0f} us at most"
         )
     if timeline.memcpy_us:
         parts.append(f"{timeline.memcpy_us:.1f} us of copies")
@@ -149,9 +150,14 @@ def rules_text(kernels: Sequence[KernelRules]) -> str:
 
 
 def _kernel_line(kernel: KernelEvidence) -> str:
-    parts = [kernel.owner, f"{kernel.launches} launch(es)"]
+    owner = "the version's own" if kernel.owner == "user" else kernel.owner
+    parts = [owner, _counted(kernel.launches, "launch", "launches")]
     if kernel.time_us is not None:
         parts.append(f"{kernel.time_us:.1f} us")
     if kernel.share is not None:
         parts.append(f"{100 * kernel.share:.0f} %")
     return f"- {named(kernel.name)}: {', '.join(parts)}"
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"

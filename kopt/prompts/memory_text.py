@@ -62,9 +62,9 @@ def entries_text(entries: Sequence[MemoryEntry], *, max_characters: int) -> str:
         entries: in the order learned.
         max_characters: bound of the whole.
     """
-    waiting = {
-        heading: [each for each in entries if each.heading == heading] for heading in HEADINGS
-    }
+    waiting: dict[Heading, list[MemoryEntry]] = {heading: [] for heading in HEADINGS}
+    for entry in entries:
+        waiting[entry.heading].append(entry)
     shown: dict[Heading, list[str]] = {heading: [] for heading in HEADINGS}
     used = 0
     is_full = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kopt.ports import Attempt, Telling
 from kopt.profile_analysis import ProfileAnalysis
 from kopt.prompts.evidence_text import kernels_text
@@ -10,6 +12,7 @@ from kopt.prompts.feedback_text import feedback_text
 from kopt.tools.diagnosis import Diagnosis
 from kopt.tools.feedback import Feedback, feedback
 from kopt.tools.techniques import techniques_of
+from kopt.verdict import Correct
 
 MAX_STEPS = 6
 MAX_STEP = 500
@@ -46,6 +49,21 @@ def profile_text(attempt: Attempt, *, telling: Telling, max_characters: int) -> 
         with_energy=telling.energy,
         tools_callable=telling.orchestration == "reactive",
     )
+
+
+def beside_the_result(attempt: Attempt) -> Attempt:
+    """Leave the speed of light out of an attempt's evidence where its result's table has one.
+
+    The roofs were probed again for the profile; on a CPU, where they are measured, the two differ,
+    and a prompt would contradict itself.
+    """
+    verdict, evidence = attempt.evaluation.verdict, attempt.evidence
+    if not isinstance(verdict, Correct) or verdict.timing.sol_us is None:
+        return attempt
+    if evidence is None or evidence.roofline is None:
+        return attempt
+    roofline = replace(evidence.roofline, sol_us=None)
+    return replace(attempt, evidence=replace(evidence, roofline=roofline))
 
 
 def told_of(attempt: Attempt, *, telling: Telling) -> Feedback:

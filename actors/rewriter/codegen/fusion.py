@@ -11,8 +11,10 @@ from torch import fx
 
 from kopt.actors.rewriter.codegen.cpp.function import cpp_definition
 from kopt.actors.rewriter.codegen.cpp.loader import IMPORTS
+from kopt.actors.rewriter.codegen.cpp.values import SHORT_COLS
 from kopt.actors.rewriter.codegen.gpu.function import triton_definition
 from kopt.actors.rewriter.codegen.ir import Load, Unsupported, Value, postorder
+from kopt.actors.rewriter.codegen.joined_maps import joined_maps
 from kopt.actors.rewriter.codegen.kernel import FusedKernel
 from kopt.actors.rewriter.codegen.one_walk import one_walk
 from kopt.actors.rewriter.codegen.pieces import in_row_pieces, in_soft_pieces
@@ -59,9 +61,10 @@ def fuse(graph: fx.GraphModule, *, device: DeviceKind, schedule: Schedule) -> li
 
 def _kernel(region: Region, *, device: DeviceKind, name: str, schedule: Schedule) -> FusedKernel:
     limit = CACHED_ROW_ELEMENTS if device == "cpu" else schedule.gpu_persistent
-    roots = one_walk(region.builder, region.roots, longer_than=limit)
+    short = SHORT_COLS if device == "cpu" else 0
+    roots = one_walk(region.builder, region.roots, longer_than=limit, up_to=short)
     if device == "cpu":
-        roots = in_row_pieces(region.builder, roots)
+        roots = joined_maps(region.builder, in_row_pieces(region.builder, roots))
     else:
         roots = in_soft_pieces(region.builder, roots, longer_than=schedule.gpu_persistent)
     stages = plan(roots)

@@ -1,7 +1,8 @@
-"""Statistics of long rows in one walk instead of two.
+"""Statistics of long and of very short rows in one walk instead of two.
 
-Where a row does not fit the registers (or the cache), each pass reads it from memory again. Two
-things that are written as two passes can be had in one:
+Where a row does not fit the registers (or the cache), each pass reads it from memory again; where
+it is very short, each pass waits for what the one before has brought together. Two things that are
+written as two passes can be had in one:
 
 * Σ (x - mean)² = Σ x² - (Σ x)² / n, with both sums in float64. The squares of float32 numbers are
   exact there, so what cancels is relative to mean² / variance · 1e-16.
@@ -27,18 +28,21 @@ from kopt.actors.rewriter.codegen.ir import (
 from kopt.actors.rewriter.codegen.rebuild import rebuilt
 
 
-def one_walk(builder: Builder, roots: Sequence[Value], *, longer_than: int) -> list[Value]:
-    """Return the roots with the variances of rows of more than `longer_than` elements rewritten.
+def one_walk(
+    builder: Builder, roots: Sequence[Value], *, longer_than: int, up_to: int = 0
+) -> list[Value]:
+    """Return the roots with the variances of long and of very short rows rewritten.
 
     Args:
         builder: makes the new values.
         roots: what is to be computed.
         longer_than: elements of a row up to which two passes cost no more than one.
+        up_to: elements of a row that lies in one piece up to which they cost more again.
     """
     made: dict[Value, Value] = {}
     for value in postorder(roots):
         source = _centred(value)
-        if isinstance(value, Reduce) and source is not None and _length(value) > longer_than:
+        if isinstance(value, Reduce) and source is not None and _pays(value, longer_than, up_to):
             made[value] = _second_moment(builder, made[source], value)
         else:
             made[value] = rebuilt(builder, value, made)
@@ -47,6 +51,11 @@ def one_walk(builder: Builder, roots: Sequence[Value], *, longer_than: int) -> l
 
 def _length(reduction: Reduce) -> int:
     return prod(reduction.arg.shape[dim] for dim in reduction.dims)
+
+
+def _pays(reduction: Reduce, longer_than: int, up_to: int) -> bool:
+    length, last = _length(reduction), len(reduction.arg.shape) - 1
+    return length > longer_than or (length <= up_to and last in reduction.dims)
 
 
 def _centred(value: Value) -> Value | None:

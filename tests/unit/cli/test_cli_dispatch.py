@@ -141,13 +141,13 @@ def test_a_sweep_runs_each_combination_and_gives_the_worst_code(
     arguments = ["run", "-m", "--plan", "--json", "search=mcts,best_of_n"]
     assert main([*arguments, "problem=builtin/softmax,builtin/sofmax"]) == 2
     out, err = capfd.readouterr()
-    assert [json.loads(line)["arm"] for line in out.splitlines()] == [
-        "mcts-rewriter",
-        "best_of_n-rewriter",
-    ]
+    plan = json.loads(out)
+    assert [job["arm"] for job in plan["jobs"]] == ["mcts-rewriter", "best_of_n-rewriter"]
+    assert (plan["searches"], [job["job"] for job in plan["refused"]]) == (2, [1, 3])
     assert [line.split(";")[0] for line in err.splitlines()] == [
-        "kopt: unknown problem 'builtin/sofmax'"
-    ] * 2
+        f"kopt: job {number}: unknown problem 'builtin/sofmax'" for number in (1, 3)
+    ]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_disk_is_one_line(capfd: pytest.CaptureFixture[str]):

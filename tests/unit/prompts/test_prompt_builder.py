@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kopt.candidate import LANGUAGES
+from kopt.evaluation import Check
 from kopt.expansion import MODES
 from kopt.finding import Finding
 from kopt.ladder import LADDER_NAMES, LADDERS, Distances, failure
@@ -126,6 +127,21 @@ def test_a_version_slower_than_the_baseline_is_said_to_be() -> None:
     timing = dataclasses.replace(CORRECT.timing, speedup=0.5, speedup_ci=(0.49, 0.51))
     verdict = dataclasses.replace(CORRECT, timing=timing)
     assert "slower than the baseline" in user_text(request(verdict=verdict))
+
+
+def test_times_have_no_exponent_however_long_they_are() -> None:
+    timing = dataclasses.replace(CORRECT.timing, time_us=16_287.94, time_ci_us=(9_999.6, 1.2e6))
+    text = user_text(request(verdict=dataclasses.replace(CORRECT, timing=timing)))
+    assert "| this version | 16288 | 95 % of the median: 10000 to 1200000 |" in text
+
+
+def test_a_check_that_leaves_a_version_right_is_a_remark() -> None:
+    checks = (Check(name="fallback", passed=False, detail="95% of its time"),)
+    text = user_text(request(checks=checks))
+    assert "Remarks (it counts as right all the same):\n- `fallback`" in text
+    assert "Checks that failed" not in text
+    wrong = Incorrect(check="values:own#0", detail="expected 1, found 2")
+    assert "Checks that failed:\n- `fallback`" in user_text(request(verdict=wrong, checks=checks))
 
 
 def test_a_track_that_counts_own_kernels_alone_is_said() -> None:

@@ -55,6 +55,19 @@ def test_arms_differ_in_what_is_told_of_the_profile_and_nowhere_else(arm: str) -
     assert none.endswith(rest.rsplit("\n\n", 1)[-1] if rest else "")
 
 
+def test_a_prompt_has_one_speed_of_light() -> None:
+    made = CASES["profiled"]("tools")
+    parent = made.parent
+    assert parent.evidence.roofline.sol_us is not None
+    assert build(made)[-1].text.casefold().count("speed of light of the problem") == 1
+    assert "Speed of light:" not in build(made)[-1].text
+    timing = replace(parent.evaluation.verdict.timing, sol_us=None)
+    verdict = replace(parent.evaluation.verdict, timing=timing)
+    unknown = replace(parent, evaluation=replace(parent.evaluation, verdict=verdict))
+    text = build(replace(made, parent=unknown))[-1].text
+    assert f"Speed of light: {parent.evidence.roofline.sol_us:.1f} us." in text
+
+
 def test_a_profile_keeps_to_its_budget() -> None:
     made = CASES["profiled"]("raw")
     text = build(made, budget=Budget(profile=600))[-1].text

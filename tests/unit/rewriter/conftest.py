@@ -7,7 +7,7 @@ from torch import fx
 from kopt.actors.rewriter.capture import capture
 from kopt.actors.rewriter.graph import calls, copied
 from kopt.actors.rewriter.normalise import normalise
-from kopt.actors.rewriter.rewrite import apply
+from kopt.actors.rewriter.rewrite import apply, rewritten
 from kopt.actors.rewriter.rules import RULES
 from kopt.problem import Problem
 
@@ -57,6 +57,21 @@ def fire(problem_of):
     return run
 
 
+@pytest.fixture
+def rewrite_all(problem_of):
+    """Returns a function that rewrites with all rules together, as a candidate is written.
+
+    It gives the names of the rules that were used, and the largest error as `fire` does.
+    """
+
+    def run(forward, *, mode="train", **case):
+        captured = capture(problem_of(forward, **case), mode=mode)
+        graph, steps = rewritten(captured.graph, mode=captured.mode, device="cpu")
+        return {step.rule for step in steps}, _difference(captured.graph, graph)
+
+    return run
+
+
 def _difference(before, after):
     torch.manual_seed(5)
     values = []
@@ -72,5 +87,6 @@ def _difference(before, after):
     for one, other in zip(expected, found, strict=True):
         assert one.shape == other.shape
         assert one.dtype == other.dtype
+        one, other = one.double(), other.double()
         worst = max(worst, float((one - other).abs().max() / one.abs().max().clamp(min=1e-300)))
     return worst

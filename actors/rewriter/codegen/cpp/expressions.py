@@ -23,6 +23,8 @@ TYPES = {
 """C++ types in which each dtype is computed."""
 HALVES = {torch.float16: "float16", torch.bfloat16: "bfloat16"}
 """Dtypes that are only stored, as 16 bits; `half_source` defines the way there and back."""
+BLOCKWISE = frozenset({torch.float16})
+"""Halves whose conversion has instructions that compilers do not find in a loop by themselves."""
 
 PLAIN = frozenset({"neg", "not", "where", "cast", "max", "min", *INFIX})
 """Ops that need no function of their own (or only the always present k_max, k_min)."""

@@ -2,6 +2,8 @@
 
 Conversions are branch-free integer arithmetic on plain integers (a type of their own keeps the
 compiler from making vectors of the loops); rounding is to the nearest, ties to even, as in torch.
+float16, where that takes many steps, is converted in blocks by the CPU's instructions if it has
+them.
 """
 
 from __future__ import annotations
@@ -28,6 +30,33 @@ INLINE uint16_t k_to_float16(float x) {
   uint32_t large = u > 0x7f800000u ? 0x7e00u : 0x7c00u;
   uint32_t h = u < 0x38800000u ? tiny : normal; h = u >= 0x47800000u ? large : h;
   return (uint16_t)(h | sign);
+}
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+INLINE void k_widen_float16(float* to, const uint16_t* from, long n) {
+  long at = 0;
+#ifdef __AVX512F__
+  for (; at + 16 <= n; at += 16)
+    _mm512_storeu_ps(to + at, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)(from + at))));
+#endif
+#ifdef __F16C__
+  for (; at + 8 <= n; at += 8)
+    _mm256_storeu_ps(to + at, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(from + at))));
+#endif
+  for (; at < n; at++) to[at] = k_from_float16(from[at]);
+}
+INLINE void k_narrow_float16(uint16_t* to, const float* from, long n) {
+  long at = 0;
+#ifdef __AVX512F__
+  for (; at + 16 <= n; at += 16)
+    _mm256_storeu_si256((__m256i*)(to + at), _mm512_cvtps_ph(_mm512_loadu_ps(from + at), 0));
+#endif
+#ifdef __F16C__
+  for (; at + 8 <= n; at += 8)
+    _mm_storeu_si128((__m128i*)(to + at), _mm256_cvtps_ph(_mm256_loadu_ps(from + at), 0));
+#endif
+  for (; at < n; at++) to[at] = k_to_float16(from[at]);
 }
 """
 

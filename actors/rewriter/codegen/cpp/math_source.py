@@ -32,9 +32,9 @@ _HEAD = """\
 template <class To, class From> INLINE To bits(From from) {
   To to; memcpy(&to, &from, sizeof to); return to;
 }
-// NaN wins, as in torch.
-template <class T> INLINE T k_max(T a, T b) { return (a > b || a != a) ? a : b; }
-template <class T> INLINE T k_min(T a, T b) { return (a < b || a != a) ? a : b; }
+// NaN wins, as in torch. In two choices, neither of which becomes a branch.
+template <class T> INLINE T k_max(T a, T b) { T top = a > b ? a : b; return a != a ? a : top; }
+template <class T> INLINE T k_min(T a, T b) { T low = a < b ? a : b; return a != a ? a : low; }
 template <class T> INLINE T k_add(T a, T b) { return a + b; }
 template <class T> INLINE T k_mul(T a, T b) { return a * b; }
 """
@@ -216,7 +216,7 @@ _NEEDS = {
     "sigmoid": ("exp",),
     "log1p": ("log",),
     "erf": ("exp",),
-    "one_plus_erf": ("exp", "erf"),
+    "one_plus_erf": ("exp",),
 }
 LIBM = frozenset(
     [
@@ -249,6 +249,8 @@ def math_source(functions: frozenset[str], *, fast: bool, streaming: bool) -> st
         wanted.update(_NEEDS.get(function, ()))
     if "log1p" in wanted:
         wanted.add("log")
+    if fast and "one_plus_erf" in wanted:
+        wanted.add("erf")
     texts = {
         "exp": _exp(fast=fast),
         "expm1": _expm1(),

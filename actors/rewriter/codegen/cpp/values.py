@@ -28,6 +28,10 @@ from kopt.actors.rewriter.codegen.schedule import Schedule
 
 KEEP_BYTES = 1 << 18
 """Most that is kept of one row between passes; it should stay in the second-level cache."""
+SHORT_COLS = 256
+"""Rows of no more columns are walked by small steps, all written out."""
+SHORT_STEPS = 10
+"""Such a step has 8 elements where no more steps than these are needed, else 16."""
 COSTLY = frozenset(
     [
         "exp",
@@ -36,6 +40,7 @@ COSTLY = frozenset(
         "log1p",
         "tanh",
         "erf",
+        "one_plus_erf",
         "pow",
         "sin",
         "cos",
@@ -103,6 +108,7 @@ class ValueWriter:
         self.stored = {v for v in postorder(stores) if isinstance(v, Reduce)}
         """Reductions that a stored value of a row is made of."""
         self.laned = program.lane is not None
+        self.is_short = self._is_short()
         self.width = self._width()
         self.kept = self._kept()
 
@@ -125,6 +131,12 @@ class ValueWriter:
         kind = c_type(value.dtype)
         return "double" if kind == "float" and value in self.wide else kind
 
+    def _is_short(self) -> bool:
+        """Whether a row costs less than the bookkeeping of wide steps."""
+        program = self.program
+        is_row = program.has_reduction and not program.has_scan and not self.laned
+        return is_row and len(program.cols) == 1 and program.num_cols <= SHORT_COLS
+
     def _width(self) -> int:
         """Elements of a step: the schedule's, but no more than there are."""
         program = self.program
@@ -132,6 +144,8 @@ class ValueWriter:
         width = self.schedule.cpu_lanes
         if program.has_scan and not self.laned:
             width = max(width, 256)
+        if self.is_short:
+            width = min(width, 8 if program.num_cols <= 8 * SHORT_STEPS else 16)
         while width > 8 and width // 2 >= there:
             width //= 2
         return width
