@@ -23,6 +23,7 @@ from typing import Any, Literal
 import ray
 
 from kopt.actors.config import ClusterConfig
+from kopt.actors.descendants import descendants, kill_all
 from kopt.errors import ConfigError
 
 Lane = Literal["programmer", "build", "verify", "timing", "profile"]
@@ -106,10 +107,13 @@ def open_cluster(
 
 
 def kill_local() -> None:
-    """Kill the Ray that this process started, without waiting for it; nothing if it joined one."""
+    """Kill the Ray that this process started, without waiting for it; nothing if it joined one.
+
+    Ray's own `kill_all_processes` leaves the agents of its raylet alive.
+    """
     node: Any = ray._private.worker._global_node
+    kill_all(descendants())
     if node is not None and node.head:
-        node.kill_all_processes(check_alive=False, allow_graceful=False)
         shutil.rmtree(node.get_temp_dir_path(), ignore_errors=True)
 
 

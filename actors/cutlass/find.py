@@ -18,8 +18,12 @@ _MODULE, _SOURCE = "cutlass_library", "source"
 _VERSION = re.compile(r"#define[ \t]+CUTLASS_(MAJOR|MINOR|PATCH)[ \t]+(\d+)")
 
 
-def checkout_at(path: str) -> Checkout:
+def checkout_at(path: str, *, key: str = "programmer.tools.cutlass") -> Checkout:
     """Return the checkout in a folder that the configuration names.
+
+    Args:
+        path: of the checkout, or of its folder include.
+        key: of the configuration, for the error.
 
     Raises:
         ConfigError: it holds no CUTLASS headers.
@@ -28,9 +32,7 @@ def checkout_at(path: str) -> Checkout:
     if root.name == "include" and (root.parent / MARK).is_file():
         root = root.parent
     if not (root / MARK).is_file():
-        raise ConfigError(
-            f"conf programmer.tools.cutlass: {path} has no {MARK}; expected a checkout of CUTLASS"
-        )
+        raise ConfigError(f"conf {key}: {path} has no {MARK}; expected a checkout of CUTLASS")
     return Checkout(root=root, origin=f"CUTLASS {_version(root)} in {root}")
 
 

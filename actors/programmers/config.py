@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, field_validator
 
 from kopt.actors.programmers.openai_config import OpenAIConfig
 from kopt.actors.programmers.programmer_section import ProgrammerSection
+from kopt.actors.programmers.tools_config import AUTO, OFF
 from kopt.actors.programmers.vllm_config import VllmConfig
 from kopt.section import kind_of
 
@@ -49,6 +50,14 @@ class MailboxConfig(ProgrammerSection):
     """Seconds after which an unanswered prompt is given up; null waits."""
     open_prompts: int = Field(default=8, ge=1)
     """Prompts laid out at once, about."""
+    cutlass: str = AUTO
+    """Whose demands stand in the prompts where candidates are for a GPU, as
+    programmer.tools.cutlass of a model: `auto`, `off`, or a checkout."""
+
+    @field_validator("cutlass", mode="before")
+    @classmethod
+    def _a_word(cls, value: object) -> object:
+        return OFF if value is False else value  # YAML 1.1 reads off as a truth value
 
     @property
     def expansions_at_once(self) -> int:

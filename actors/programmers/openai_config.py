@@ -70,6 +70,9 @@ class ModelConfig(ProgrammerSection):
     truncation: Literal["two_phase", "off"] = "two_phase"
     """An answer that ended at `max_tokens` without a candidate is asked for again: with twice as
     many, and if that is cut as well, with a directive to be brief. Null has nothing to double."""
+    seeds: Literal["rewriter"] | None = None
+    """Whose ideas come first: a tree of `rewriter` begins with up to three that the rewriter writes
+    without a model. `search.seeds` come before them."""
     prompt_tokens: int = Field(default=24_000, ge=4_000)
     """Tokens of a prompt at most, as estimated; sections give way. For models with a small
     context."""

@@ -28,13 +28,15 @@ class Plan:
     """Rules left out."""
     schedule: Schedule | None = None
     """How generated kernels are written; None leaves every call to torch."""
+    vendor: tuple[str, ...] = ()
+    """Moves of `vendor`: other ways to call libraries."""
     fold: Fold = "call"
     """Whether what depends on weights alone is computed at every call, or once while they last."""
 
     def marker(self) -> str:
         """Return the comment that stands in the source."""
         data: dict[str, Any] = {"algebra": self.algebra, "without": list(self.without)}
-        data["fold"] = self.fold
+        data["fold"], data["vendor"] = self.fold, list(self.vendor)
         data["schedule"] = None if self.schedule is None else self.schedule.to_json()
         return MARKER + json.dumps(data, sort_keys=True, separators=(",", ":"))
 
@@ -51,6 +53,7 @@ def plan_of(source: str) -> Plan | None:
                 algebra=bool(data["algebra"]),
                 without=tuple(str(name) for name in data["without"]),
                 schedule=None if schedule is None else Schedule(**schedule),
+                vendor=tuple(str(name) for name in data.get("vendor", ())),
                 fold="cached" if data.get("fold") == "cached" else "call",
             )
         except (ValueError, KeyError, TypeError):
@@ -63,12 +66,15 @@ def without_marker(source: str) -> str:
     return "\n".join(line for line in source.splitlines() if not line.startswith(MARKER))
 
 
-def root_plans(*, schedules: list[Schedule], applied: tuple[str, ...]) -> Iterator[Plan]:
+def root_plans(
+    *, schedules: list[Schedule], applied: tuple[str, ...], vendor: tuple[str, ...] = ()
+) -> Iterator[Plan]:
     """Yield what is tried from the root, the most promising first.
 
     Args:
         schedules: of generated kernels, the best guess first; empty where none can be built.
         applied: names of the rules that the full set applied, each once.
+        vendor: moves that have something to change.
     """
     best = schedules[0] if schedules else None
     if best is not None:
@@ -77,6 +83,8 @@ def root_plans(*, schedules: list[Schedule], applied: tuple[str, ...]) -> Iterat
         yield Plan()
         if best is not None:
             yield Plan(algebra=False, schedule=best)
+    for name in vendor:  # kernels read rows in order, and would turn each format back
+        yield Plan(vendor=(name,), schedule=None if name == "channels_last" else best)
     for schedule in schedules[1:]:
         yield Plan(schedule=schedule)
     for name in applied:
@@ -89,7 +97,11 @@ def root_plans(*, schedules: list[Schedule], applied: tuple[str, ...]) -> Iterat
 
 
 def neighbour_plans(
-    parent: Plan, *, schedules: list[Schedule], applied: tuple[str, ...]
+    parent: Plan,
+    *,
+    schedules: list[Schedule],
+    applied: tuple[str, ...],
+    vendor: tuple[str, ...] = (),
 ) -> Iterator[Plan]:
     """Yield plans one change away from a parent that is correct."""
     if parent.schedule is None:
@@ -105,12 +117,18 @@ def neighbour_plans(
                 yield replace(parent, without=tuple(sorted((*parent.without, name))))
     for name in parent.without:
         yield replace(parent, without=tuple(n for n in parent.without if n != name))
+    for name in vendor:
+        others = tuple(n for n in parent.vendor if n != name)
+        added = others if name in parent.vendor else tuple(sorted((*others, name)))
+        yield replace(parent, vendor=added)
 
 
 def safer_plans(
     parent: Plan, *, schedules: list[Schedule], applied: tuple[str, ...]
 ) -> Iterator[Plan]:
     """Yield plans with less that can go wrong than a parent that failed."""
+    if parent.vendor:
+        yield replace(parent, vendor=())
     if parent.schedule is not None:
         for schedule in schedules[:1]:
             yield replace(parent, schedule=schedule)

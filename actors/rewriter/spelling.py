@@ -167,7 +167,9 @@ def _cast(node: fx.Node, render: Render) -> str:
 
 
 def _contiguous(node: fx.Node, render: Render) -> str:
-    return f"{render(node.args[0])}.contiguous()"
+    wanted = node.kwargs.get("memory_format")
+    text = "" if wanted is None else f"memory_format={render(wanted)}"
+    return f"{render(node.args[0])}.contiguous({text})"
 
 
 def _batch_norm(node: fx.Node, render: Render) -> str:

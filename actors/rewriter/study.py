@@ -28,6 +28,7 @@ from kopt.actors.rewriter.proof import Prover
 from kopt.actors.rewriter.reference import ModuleMode
 from kopt.actors.rewriter.rewrite import rewritten
 from kopt.actors.rewriter.running_stats import Movement, opened
+from kopt.actors.rewriter.vendor import vendor_moves, with_vendor_moves
 from kopt.actors.rewriter.write import Written, write_candidate
 from kopt.candidate import Language
 from kopt.expansion import Mode
@@ -116,11 +117,11 @@ class Study:
         """Return the source of a plan."""
         if plan not in self._written:
             form = self.form(plan)
-            graph = form.graph
+            graph = with_vendor_moves(form.graph, plan.vendor, mode=self._captured.mode)
             kernels: list[FusedKernel] = []
             movements: tuple[Movement, ...] = ()
             if plan.schedule is not None:
-                graph, kernels, movements = self._generated(form.graph, plan.schedule)
+                graph, kernels, movements = self._generated(graph, plan.schedule)
                 if not kernels:  # nothing to schedule: the same as without
                     return self.written(replace(plan, schedule=None))
             self._written[plan] = write_candidate(
@@ -194,15 +195,16 @@ class Study:
     ) -> Iterable[Plan]:
         applied = tuple(dict.fromkeys(self.form(Plan()).applied))
         ways = self._schedules()
+        vendor = vendor_moves(self.form(Plan()).graph, device=self._device)
         parent = None if parent_source is None else plan_of(parent_source)
         # Lists are of plans that fold at every call: the fold is the study's.
         parent = None if parent is None else replace(parent, fold="call")
         if parent is None:
-            return root_plans(schedules=ways, applied=applied)
+            return root_plans(schedules=ways, applied=applied, vendor=vendor)
         if mode == "debug":
             return safer_plans(parent, schedules=ways, applied=applied)
-        tried = set(root_plans(schedules=ways, applied=applied))
-        plans = neighbour_plans(parent, schedules=ways, applied=applied)
+        tried = set(root_plans(schedules=ways, applied=applied, vendor=vendor))
+        plans = neighbour_plans(parent, schedules=ways, applied=applied, vendor=vendor)
         return ordered((plan for plan in plans if plan not in tried), parent, tools=findings)
 
     def _schedules(self) -> list[Schedule]:

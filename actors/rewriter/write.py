@@ -19,6 +19,7 @@ from kopt.actors.rewriter.reference import ModuleMode
 from kopt.actors.rewriter.rules import RULES
 from kopt.actors.rewriter.running_stats import Movement
 from kopt.actors.rewriter.source_text import GENERAL_METHOD
+from kopt.actors.rewriter.vendor import WORDS
 from kopt.candidate import Language
 
 FOLD_METHOD = "fold_weights"
@@ -105,10 +106,13 @@ def write_candidate(
     if any(re.search(r"\bF\.\w+\(", line) for line in (*lines, *method)):
         imports.append("import torch.nn.functional as F")
     imports += [line for kernel in kernels for line in kernel.imports]
-    strategy = _words(applied, kernels) + (f" ({remark})" if remark else "")
+    ways = [WORDS[name] for name in plan.vendor]
+    strategy = ", ".join([_words(applied, kernels), *ways]) + (f" ({remark})" if remark else "")
     source = assemble(
         parts,
-        header=_header(applied, kernels, mode, remarks=(_fold_remark(body), remark)),
+        header=_header(
+            applied, kernels, mode, remarks=(", ".join(ways), _fold_remark(body), remark)
+        ),
         imports=list(dict.fromkeys(imports)),
         definitions=[plan.marker(), *definitions],
         doc=f"{strategy[0].upper()}{strategy[1:]}.",

@@ -10,6 +10,7 @@ from typing import Any
 
 from kopt.actors.apis.installed import with_apis
 from kopt.actors.programmers.config import ProgrammerConfig, RecordedConfig, RewriterConfig
+from kopt.actors.programmers.openai_config import ModelConfig
 from kopt.actors.programmers.recorded import RecordedProgrammer
 from kopt.actors.programmers.registry import Workplace, create_programmer
 from kopt.actors.recorded_evidence import RecordedProfiler
@@ -21,6 +22,7 @@ from kopt.data.fold import RunState
 from kopt.data.recording import NotRecorded, Recording
 from kopt.data.rundir import RunDir
 from kopt.data.seeds import Seeds, keep_seeds, kept_seeds, resolve_seeds
+from kopt.driver.leading import LedProgrammer
 from kopt.driver.memories import Remembering
 from kopt.driver.order import RecordedOrder
 from kopt.driver.profiles import Profiling
@@ -97,6 +99,9 @@ async def assemble(
     )
     remembering = make_remembering(config, run=run.path, programmer=programmer, warn=workplace.warn)
     if recorded is None:
+        if isinstance(config.programmer, ModelConfig) and config.programmer.seeds == "rewriter":
+            leader = make_programmer(RewriterConfig(), workplace)
+            programmer = LedProgrammer(programmer, leader)
         if seeds:
             programmer = SeededProgrammer(programmer, seeds)
         if not isinstance(config.programmer, RewriterConfig):  # it reads words

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import partial
+from itertools import islice
 
 MAX_LINE = 600
 """Characters of one line."""
@@ -26,14 +29,15 @@ def middle_out(text: str, *, max_characters: int) -> str:
     """
     if len(text) <= max_characters:
         return text
-    lines = [short_line(line, max_characters=max_characters // 2) for line in text.split("\n")]
-    head = _fitting(lines, max_characters * 3 // 4)
+    lines = text.split("\n")
+    shown = partial(short_line, max_characters=max_characters // 2)
+    head = _fitting(map(shown, lines), max_characters * 3 // 4)
     rest = lines[head:]
-    tail = _fitting(rest[::-1], max_characters - max_characters * 3 // 4)
+    tail = _fitting(map(shown, reversed(rest)), max_characters - max_characters * 3 // 4)
     if tail >= len(rest):
-        return "\n".join(lines)
-    kept_tail = rest[len(rest) - tail :]
-    return "\n".join([*lines[:head], _left_out(len(rest) - tail), *kept_tail])
+        return "\n".join(map(shown, lines))
+    left_out = len(rest) - tail
+    return "\n".join([*map(shown, lines[:head]), _left_out(left_out), *map(shown, rest[left_out:])])
 
 
 def last_lines(text: str, *, max_characters: int) -> str:
@@ -42,13 +46,14 @@ def last_lines(text: str, *, max_characters: int) -> str:
     Of the lines left out, the first few that name an error are kept: a compiler's own last words
     are often about what followed from it.
     """
-    lines = [short_line(line) for line in text.strip("\n").split("\n")]
-    kept = _fitting(lines[::-1], max_characters)
+    lines = text.strip("\n").split("\n")
+    kept = _fitting(map(short_line, reversed(lines)), max_characters)
     if kept >= len(lines):
-        return "\n".join(lines)
+        return "\n".join(map(short_line, lines))
     left_out = lines[: len(lines) - kept]
-    errors = [line for line in left_out if _ERROR.search(line)][:MAX_ERRORS]
-    return "\n".join([*errors, _left_out(len(left_out) - len(errors)), *lines[len(left_out) :]])
+    errors = list(islice(filter(_ERROR.search, map(short_line, left_out)), MAX_ERRORS))
+    last = map(short_line, lines[len(left_out) :])
+    return "\n".join([*errors, _left_out(len(left_out) - len(errors)), *last])
 
 
 def short_line(line: str, *, max_characters: int = MAX_LINE) -> str:
@@ -57,14 +62,15 @@ def short_line(line: str, *, max_characters: int = MAX_LINE) -> str:
     return line if left_out <= 0 else f"{line[:max_characters]} … {left_out} characters left out …"
 
 
-def _fitting(lines: list[str], max_characters: int) -> int:
-    """Return how many of the first lines fit."""
-    used = 0
-    for number, line in enumerate(lines):
+def _fitting(lines: Iterable[str], max_characters: int) -> int:
+    """Return how many of the first lines fit; no more of them are looked at than that."""
+    used = number = 0
+    for line in lines:
         used += len(line) + 1
         if used > max_characters:
-            return number
-    return len(lines)
+            break
+        number += 1
+    return number
 
 
 def _left_out(lines: int) -> str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from kopt.actors.programmers.config import MailboxConfig
+from kopt.actors.programmers.cutlass_manual import Manual, find_library
 from kopt.actors.programmers.postbox.folder import MailFolder, Refusal
 from kopt.actors.programmers.postbox.guide import guide_text
 from kopt.actors.programmers.postbox.letter import letter_text, prompt_id
 from kopt.actors.programmers.postbox.postman import NotAnswered, Postman
 from kopt.actors.programmers.postbox.reply import PROGRAMMER, Reply, read_reply
 from kopt.actors.programmers.registry import PROGRAMMERS, Workplace
+from kopt.environment import cache_dir
 from kopt.errors import ConfigError, ProgrammerUnavailable, StoreError
 from kopt.ports import Answer, Completion, Message, WriteRequest
 from kopt.prompts import build
@@ -30,7 +33,7 @@ class MailboxProgrammer:
         """Make the folder, and say where it is.
 
         Raises:
-            ConfigError: the folder cannot be made.
+            ConfigError: the folder cannot be made, or the checkout of CUTLASS is none.
         """
         own = workplace.run_dir / DEFAULT_FOLDER
         path = own if config.folder is None else Path(config.folder).expanduser()
@@ -41,6 +44,10 @@ class MailboxProgrammer:
             self._folder.prepare(guide_text(settle_s=config.settle_s))
         except (OSError, StoreError) as error:
             raise ConfigError(f"programmer.folder: {error}") from error
+        library = find_library(
+            config.cutlass, key="programmer.cutlass", device=workplace.cluster.device
+        )
+        self._manual = Manual(library, cache_dir=cache_dir(), has_tools=False)
         self._postman = Postman(
             self._folder, poll_s=config.poll_s, settle_s=config.settle_s, warn=workplace.warn
         )
@@ -48,6 +55,7 @@ class MailboxProgrammer:
 
     async def write(self, request: WriteRequest) -> Answer:
         """Lay the prompt out and wait for its answer (the Programmer port)."""
+        request = replace(request, manual=await self._manual.lines(request.target))
         messages = build(request)
         letter_id = prompt_id(request, messages, run=self._run)
         try:

@@ -95,9 +95,8 @@ class KernelWriter(ValueWriter):
             self._parallel(rows, total=rows * program.num_cols)
             text.add("const long row = unit;")
         for value in self.kept:
-            text.add(
-                f"alignas(64) {c_type(value.dtype)} keep_{self.names[value]}[{program.num_cols}];"
-            )
+            size = program.num_cols * (self.width if self.laned else 1)
+            text.add(f"alignas(64) {c_type(value.dtype)} keep_{self.names[value]}[{size}];")
         self._row_indices()
         for number, step in enumerate(program.passes):
             self._row_values(number)

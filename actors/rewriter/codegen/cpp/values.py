@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kopt.actors.rewriter.codegen.cpp.expressions import (
-    HALVES,
     c_type,
     expression,
     fetched,
     literal,
     stored,
 )
+from kopt.actors.rewriter.codegen.cpp.kept import kept_bytes, kept_values
 from kopt.actors.rewriter.codegen.ir import (
     Const,
     Iota,
     Map,
     Reduce,
-    Scan,
     Value,
     View,
     operands,
@@ -32,25 +31,8 @@ SHORT_COLS = 256
 """Rows of no more columns are walked by small steps, all written out."""
 SHORT_STEPS = 10
 """Such a step has 8 elements where no more steps than these are needed, else 16."""
-COSTLY = frozenset(
-    [
-        "exp",
-        "expm1",
-        "log",
-        "log1p",
-        "tanh",
-        "erf",
-        "one_plus_erf",
-        "pow",
-        "sin",
-        "cos",
-        "sigmoid",
-        "log2",
-        "log10",
-        "atan",
-    ]
-)
-"""Maps that are kept rather than computed again."""
+LEAST_LANES = 32
+"""Lanes of a step are given up, down to these, where their rows' values fit to be kept then."""
 
 
 @dataclass(slots=True)
@@ -111,6 +93,7 @@ class ValueWriter:
         self.is_short = self._is_short()
         self.width = self._width()
         self.kept = self._kept()
+        """Values that a later pass fetches from an array of the row."""
 
     def _wide(self) -> frozenset[Value]:
         """Values of a row that come after a reduction: they are computed in float64.
@@ -151,20 +134,26 @@ class ValueWriter:
         return width
 
     def _kept(self) -> list[Value]:
-        """Costly full-size values that a later pass needs again."""
+        """Return what passes keep for later ones; lanes may become fewer for it."""
         program = self.program
-        if self.laned or not self.schedule.cpu_keep or len(program.passes) < 2:
+        if not self.schedule.cpu_keep or len(program.passes) < 2 or len(program.cols) != 1:
             return []
-        found = []
-        for value in program.values:
-            uses = [n for n, step in enumerate(program.passes) if value in step.values]
-            costly = isinstance(value, Scan) or (isinstance(value, Map) and value.op in COSTLY)
-            # Half precision is turned into float32 once.
-            half = value in program.reads and value.dtype in HALVES
-            if len(uses) > 1 and (half or (costly and value not in program.reads)):
-                found.append(value)
-        size = sum(4 if v.dtype in HALVES else v.dtype.itemsize for v in found) * program.num_cols
-        return found if size <= KEEP_BYTES and len(program.cols) == 1 else []
+        found = kept_values(program)
+        size = sum(kept_bytes(value) for value in found) * program.num_cols
+        if not self.laned:
+            return found if size < KEEP_BYTES else []
+        width = self.width
+        while size * width >= KEEP_BYTES and width > LEAST_LANES:
+            width //= 2
+        if size * width >= KEEP_BYTES:
+            return []
+        self.width = width if found else self.width
+        return found
+
+    def kept_place(self, value: Value, *, inner: str) -> str:
+        """Return the element of a kept value's array, in C++; `inner` is the column."""
+        place = f"{inner} * {self.width}L + j" if self.laned else inner
+        return f"keep_{self.names[value]}[{place}]"
 
     def address(self, index: Index, *, inner: str, lane: str) -> str:
         """Return the element number: offset + rows + columns (the last one `inner`) + lane."""

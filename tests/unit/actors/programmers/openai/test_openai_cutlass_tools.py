@@ -207,7 +207,7 @@ def test_nothing_is_offered_for_a_cpu_or_where_it_is_off(converse, toy) -> None:
 
 
 def test_without_cutlass_that_is_said_once(converse, monkeypatch) -> None:
-    monkeypatch.setattr("kopt.actors.programmers.openai.toolroom.packaged_checkout", lambda: None)
+    monkeypatch.setattr("kopt.actors.programmers.cutlass_manual.packaged_checkout", lambda: None)
     _, bodies, said = converse((ANSWER,), tools={}, num_candidates=2)
     assert "tools" not in bodies[0]
     assert [line for line in said if "CUTLASS" in line] == [

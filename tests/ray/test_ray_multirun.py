@@ -1,0 +1,149 @@
+"""A multirun is one fleet: jobs share what is judged, one that fails ends no other, all go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kopt.data.fold import RunState, fold
+from kopt.data.journal import read_events
+from kopt.driver.replay import replay
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+GOOD = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.linear = nn.Linear(width, width)
+
+    def forward(self, x):
+        return torch.softmax(self.linear(x) * 2.0 + x, dim=1).sum(dim=1) + self.linear(x).sum(dim=1)
+
+
+def get_inputs():
+    return [torch.randn(64, 256)]
+
+
+def get_init_inputs():
+    return [256]
+"""
+BAD = GOOD.replace("import torch\n", "import torch\nimport no_such_module\n", 1)
+SMALL = (
+    "search.iterations=2",
+    "search.candidates=2",
+    "evaluate.compile=false",
+    "evaluate.cache=off",
+    "evaluate.timing.max_pairs=6",
+    "name=sweep",
+)
+DEADLINE_S = 300.0
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "kopt", *words]
+
+
+def start(folder: Path, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command(*words),
+        cwd=folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        env={**os.environ, "KOPT_CACHE_DIR": str(folder / "cache")},
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=DEADLINE_S)
+    return process.returncode, out, err
+
+
+def states(folder: Path) -> list[RunState]:
+    runs = sorted(path.parent for path in (folder / "runs" / "sweep").glob("*/journal"))
+    return [fold(read_events(run)) for run in runs]
+
+
+def wait_for_verdicts(folder: Path, process: subprocess.Popen[str]) -> None:
+    give_up_s = time.monotonic() + DEADLINE_S
+    while process.poll() is None and time.monotonic() < give_up_s:
+        if any(
+            "verdict" in path.read_text(errors="replace")
+            for path in (folder / "runs").glob("sweep/*/journal/*.jsonl")
+        ):
+            return
+        time.sleep(0.1)  # for another process; nothing here depends on how long
+
+
+def living(session: int) -> list[str]:
+    """Processes of a session that are no zombies."""
+    listed = subprocess.run(
+        ["ps", "-s", str(session), "-o", "stat=,args="], capture_output=True, text=True, check=False
+    )
+    return [line for line in listed.stdout.splitlines() if not line.startswith("Z")]
+
+
+def test_jobs_share_verdicts_and_one_that_fails_ends_no_other(tmp_path: Path) -> None:
+    (tmp_path / "good.py").write_text(GOOD)
+    (tmp_path / "bad.py").write_text(BAD)
+    searches = "search=best_of_n,greedy"
+    process = start(tmp_path, "run", "-m", "--json", searches, "problem=good.py,bad.py", *SMALL)
+    code, out, err = finish(process)
+    assert code == 1, err
+    record = json.loads(out)
+    assert [job["job"] for job in record["jobs"]] == ["0", "1", "2", "3"]
+    assert record["failed"] == ["1", "3"]
+    good = [record["jobs"][number]["results"][0] for number in (0, 2)]
+    assert [row["candidates"] for row in good] == [4, 4]
+    # Both arms begin with the same ideas; nothing is judged twice, though no cache is kept.
+    assert sum(row["cached"] for row in good) >= 2
+    for number in range(4):
+        manifest = json.loads((tmp_path / f"runs/sweep/{number}/manifest.json").read_text())
+        assert manifest["config"]["search"]["kind"] == ("best_of_n" if number < 2 else "greedy")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_stops_a_fleet_that_goes_on_as_one(tmp_path: Path, times: int) -> None:
+    (tmp_path / "good.py").write_text(GOOD)
+    process = start(
+        tmp_path, "run", "-m", "search=best_of_n,greedy", "problem=good.py", "seed=0,1", *SMALL
+    )
+    wait_for_verdicts(tmp_path, process)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    said = ""
+    if times == 2:
+        while "Ctrl-C again" not in said:
+            line = process.stderr.readline()
+            assert line, said
+            said += line
+        process.send_signal(signal.SIGINT)
+    code, _, err = finish(process)
+    assert code == 130, said + err
+    assert "kopt resume runs/sweep" in said + err
+    give_up_s = time.monotonic() + 30.0  # Ray's agents notice by themselves that they are alone
+    while living(process.pid) and time.monotonic() < give_up_s:
+        time.sleep(0.2)
+    assert living(process.pid) == []
+
+    code, out, err = finish(start(tmp_path, "resume", "runs/sweep", "--json"))
+    assert code == 0, err
+    assert json.loads(out)["failed"] == []
+    for state in states(tmp_path):
+        (search,) = state.searches.values()
+        told = [index for each in search.expansions.values() for index in each.told]
+        assert len(told) == 4
+        assert replay(state)
