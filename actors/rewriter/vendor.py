@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import prod
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import fx
@@ -35,7 +35,7 @@ MANY_ROWS = 1024
 LEAST_CONVOLUTIONS = {"cpu": 2, "cuda": 1}
 """A chain that pays for the change of format at its ends; oneDNN changes formats for itself."""
 
-_FORMATS = {
+_FORMATS: dict[Any, torch.memory_format] = {
     aten.conv2d.default: torch.channels_last,
     aten.conv3d.default: torch.channels_last_3d,
 }

@@ -20,6 +20,7 @@ from typing import Any
 
 from kopt.actors.cluster import Cluster, kill_local, open_cluster
 from kopt.actors.quiet import Quiet
+from kopt.cli.alike import by_protocol, check_alike
 from kopt.cli.collector import calm_collector
 from kopt.cli.crew import Crew, assemble
 from kopt.cli.fleet_site import Site, most_per_search, places, reserved_gpus
@@ -45,7 +46,7 @@ from kopt.driver.stops import StopRule
 from kopt.driver.task import SearchTask
 from kopt.driver.turns import Turns
 from kopt.driver.verdicts import SharedVerdicts
-from kopt.errors import ConfigError, KoptError, StoreError
+from kopt.errors import KoptError, StoreError
 from kopt.evaluation import from_json
 from kopt.ports import Target, Terms
 
@@ -116,37 +117,6 @@ def run_fleet(
         for number, sitting in sittings.items():
             outcomes[number] = _outcome(sitting)
     return [outcomes[number] for number in range(len(jobs))]
-
-
-def check_alike(configs: Sequence[RunConfig]) -> None:
-    """Find that jobs can be one fleet: on one cluster and kind of device, shared in one way.
-
-    Raises:
-        ConfigError: they cannot; the text names what differs.
-    """
-    first = configs[0]
-    for config in configs[1:]:
-        for key, one, other in (
-            ("device", first.device, config.device),
-            ("fleet.share", first.fleet.share, config.fleet.share),
-            *(
-                (f"cluster.{name}", getattr(first.cluster, name), getattr(config.cluster, name))
-                for name in type(first.cluster).model_fields
-            ),
-        ):
-            if one != other:
-                raise ConfigError(
-                    f"{key}={one} and {key}={other} in one multirun: its jobs run as one fleet on "
-                    "one cluster; give one value, or start a command for each"
-                )
-
-
-def by_protocol(configs: Sequence[RunConfig]) -> list[list[int]]:
-    """Return the numbers of the jobs that judge alike, group by group, in order of appearance."""
-    groups: dict[str, list[int]] = {}
-    for number, config in enumerate(configs):
-        groups.setdefault(config.evaluate.model_dump_json(), []).append(number)
-    return list(groups.values())
 
 
 def _sit(job: Job, stack: ExitStack) -> _Sitting:

@@ -14,7 +14,7 @@ from typing import TextIO
 from rich.console import Console
 
 from kopt.cli.exit_codes import DONE, FAILED, INTERRUPTED
-from kopt.cli.fleet import check_alike, run_fleet
+from kopt.cli.fleet import run_fleet
 from kopt.cli.fleet_summary import fleet_json, fleet_text, mean_speedup
 from kopt.cli.interrupts import interruptible
 from kopt.cli.job import Job, JobOutcome, Observer
@@ -44,10 +44,9 @@ def begin_fleet(
         The exit code, and by job number its geometric mean speed-up.
 
     Raises:
-        ConfigError: they cannot be one fleet, or the cluster is not there.
+        ConfigError: the cluster is not there.
         StoreError: the multirun's folder cannot be written.
     """
-    check_alike([job.config for job in ready])
     folders = [RunDir(_folder(job)) for job in ready]
     whole = Path(os.path.commonpath([run.path.resolve().parent for run in folders]))
     earlier = read_fleet_file(whole) if is_fleet(whole) else []  # of an earlier batch of Hydra's

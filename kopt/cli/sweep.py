@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kopt.cli.alike import check_alike
 from kopt.cli.arms import name_arms
 from kopt.cli.compose import CONF_NAME, CONF_PACKAGE, hydra_errors, hydra_overrides, to_mapping
 from kopt.cli.exit_codes import BAD_CONFIG, INTERRUPTED
@@ -133,6 +134,8 @@ class _Multirun:
         ready = name_arms([job for job in jobs if isinstance(job, Prepared)])
         refused = [job for job in jobs if isinstance(job, Refused)]
         values: dict[int, float] = {}
+        if ready:
+            check_alike([job.config for job in ready])
         if ready and self._plan:
             from kopt.cli.fleet_plan import print_fleet_plan
 

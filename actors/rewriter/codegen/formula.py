@@ -8,7 +8,8 @@ from math import prod
 
 import torch
 
-from kopt.actors.rewriter.codegen.ir import Builder, ReduceKind, Scalar, ScanKind, Value
+from kopt.actors.rewriter.codegen.builder import Builder
+from kopt.actors.rewriter.codegen.ir import ReduceKind, Scalar, ScanKind, Value
 
 
 @dataclass(frozen=True, slots=True, eq=False)

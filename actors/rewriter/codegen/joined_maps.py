@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kopt.actors.rewriter.codegen.ir import Builder, Const, Map, Value, postorder
+from kopt.actors.rewriter.codegen.builder import Builder
+from kopt.actors.rewriter.codegen.ir import Const, Map, Value, postorder
 from kopt.actors.rewriter.codegen.rebuild import rebuilt
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kopt.actors.rewriter.codegen.ir import Builder, Compute, Reduce, Scan, Value, postorder
+from kopt.actors.rewriter.codegen.builder import Builder
+from kopt.actors.rewriter.codegen.ir import Compute, Reduce, Scan, Value, postorder
 from kopt.actors.rewriter.codegen.rebuild import rebuilt
 from kopt.actors.rewriter.codegen.space import Clash, Space
 

@@ -15,16 +15,8 @@ from math import prod
 
 import torch
 
-from kopt.actors.rewriter.codegen.ir import (
-    Builder,
-    Const,
-    Expand,
-    Map,
-    Reduce,
-    Reshape,
-    Value,
-    postorder,
-)
+from kopt.actors.rewriter.codegen.builder import Builder
+from kopt.actors.rewriter.codegen.ir import Const, Expand, Map, Reduce, Reshape, Value, postorder
 from kopt.actors.rewriter.codegen.rebuild import rebuilt
 
 

@@ -14,13 +14,15 @@ from math import prod
 
 import torch
 
+from kopt.actors.rewriter.codegen.builder import Builder
 from kopt.actors.rewriter.codegen.formula import Expr
-from kopt.actors.rewriter.codegen.ir import Builder, Map, Reduce, Value, postorder
+from kopt.actors.rewriter.codegen.ir import Map, Reduce, Value, postorder
 from kopt.actors.rewriter.codegen.one_walk import plain
 from kopt.actors.rewriter.codegen.rebuild import rebuilt
 
-FEW_COLUMNS = 1024
-"""A reduction over rows that leaves no more numbers than this is shared out by rows."""
+FEW_COLUMNS = 256
+"""A reduction over rows that leaves no more numbers than this is shared out by rows; with more, a
+thread has columns of its own, and keeps what passes share."""
 MANY_ELEMENTS = 1 << 17
 """Smaller reductions are not worth a second kernel."""
 MOST_PIECES = 4096

@@ -15,8 +15,8 @@ from math import prod
 import torch
 from torch import fx
 
+from kopt.actors.rewriter.codegen.builder import Builder
 from kopt.actors.rewriter.codegen.ir import (
-    Builder,
     Const,
     Map,
     Reduce,

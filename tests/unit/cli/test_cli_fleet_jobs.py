@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kopt.cli.alike import by_protocol, check_alike
 from kopt.cli.arms import name_arms
 from kopt.cli.fleet_plan import fleet_plan_json, fleet_plan_text, job_plan
 from kopt.cli.hardware import check_hardware
@@ -79,6 +80,19 @@ def test_recorded_evidence_needs_no_gpu() -> None:
 def test_an_arm_that_lacks_a_part_of_kopt_does_not_run() -> None:
     with pytest.raises(ConfigError, match="not built yet"):
         prepare(config(lacks=["pipeline=agents is not built yet"]))
+
+
+def test_jobs_of_one_fleet_share_a_cluster_and_a_way_to_share() -> None:
+    check_alike([config(seed=0), config(seed=1)])
+    with pytest.raises(ConfigError, match=r"cluster.num_cpus=1 and cluster.num_cpus=2"):
+        check_alike([config(cluster={"num_cpus": 1}), config(cluster={"num_cpus": 2})])
+    with pytest.raises(ConfigError, match=r"fleet.share=candidates and fleet.share=tokens"):
+        check_alike([config(), config(fleet={"share": "tokens"})])
+
+
+def test_jobs_that_judge_alike_are_one_group() -> None:
+    loose = {"ladder": "loose"}
+    assert by_protocol([config(), config(evaluate=loose), config(seed=1)]) == [[0, 2], [1]]
 
 
 def test_a_plan_says_what_is_known_and_where_from() -> None:

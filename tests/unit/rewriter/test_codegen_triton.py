@@ -112,6 +112,7 @@ def test_every_kind_of_kernel_compiles_for_sm_90(name: str, tmp_path: Path) -> N
             assert made.shared_bytes <= 227 * 1024
 
 
+@pytest.mark.slow
 def test_interpreted_kernels_agree_with_float64() -> None:
     env = {**os.environ, "TRITON_INTERPRET": "1"}
     done = subprocess.run(

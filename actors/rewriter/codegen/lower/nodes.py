@@ -13,8 +13,9 @@ from torch._decomp import core_aten_decompositions
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
+from kopt.actors.rewriter.codegen.builder import Builder
 from kopt.actors.rewriter.codegen.formula import Expr
-from kopt.actors.rewriter.codegen.ir import Builder, Unsupported, Value
+from kopt.actors.rewriter.codegen.ir import Unsupported, Value
 from kopt.actors.rewriter.codegen.lower.table import LOWERINGS, Argument, Context
 
 Env = dict[fx.Node, Value | tuple[Value | None, ...]]

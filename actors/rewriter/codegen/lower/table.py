@@ -8,8 +8,9 @@ from typing import Any, TypeAlias
 
 import torch
 
+from kopt.actors.rewriter.codegen.builder import Builder
 from kopt.actors.rewriter.codegen.formula import Expr
-from kopt.actors.rewriter.codegen.ir import Builder, Scalar
+from kopt.actors.rewriter.codegen.ir import Scalar
 
 Argument: TypeAlias = Any
 """One argument of an ATen op: an `Expr` for a tensor, else what stands in the graph."""

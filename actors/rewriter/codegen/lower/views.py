@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from kopt.actors.rewriter.codegen.builder import Builder
 from kopt.actors.rewriter.codegen.formula import Expr
 from kopt.actors.rewriter.codegen.ir import (
-    Builder,
     Const,
     Expand,
     Iota,
