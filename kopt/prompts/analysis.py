@@ -6,7 +6,6 @@ bounds, and what cannot be read is a fault in one line.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,15 +18,11 @@ from kopt.profile_analysis import ProfileAnalysis
 from kopt.prompts.budget import BUDGET, Budget
 from kopt.prompts.excerpts import fenced, middle_out, short_line
 from kopt.prompts.hardware_text import device_text
-from kopt.prompts.plain_text import clean_text
+from kopt.prompts.json_objects import json_objects, no_object
 from kopt.prompts.profile_text import MAX_STEP, MAX_STEPS, profile_text
 from kopt.prompts.templates import filled
-from kopt.prompts.thinking import without_thinking
 
-MAX_STARTS = 8
-"""Braces of a text at which an object is looked for."""
 _CLASSES: tuple[BottleneckClass, ...] = get_args(BottleneckClass)
-_DECODER = json.JSONDecoder(strict=False)
 _WORD = re.compile(r"[a-z]+")
 
 
@@ -63,21 +58,11 @@ def build_analysis(request: AnalysisRequest, *, budget: Budget = BUDGET) -> tupl
 
 def read_analysis(text: str) -> AnalysisReading:
     """Return the analysis of an answer: the first JSON object in it that is one."""
-    body, is_thinking = without_thinking(clean_text(text))
-    fault = "no JSON object" + (" (it ended while it was reasoning)" if is_thinking else "")
-    place = body.find("{")
-    for _ in range(MAX_STARTS):
-        if place < 0:
-            break
-        try:
-            value, _ = _DECODER.raw_decode(body, place)
-        except (ValueError, RecursionError):
-            value = None
-        if isinstance(value, Mapping):
-            analysis, fault = _analysis({str(key).lower(): each for key, each in value.items()})
-            if analysis is not None:
-                return AnalysisReading(analysis, "")
-        place = body.find("{", place + 1)
+    fault = no_object(text)
+    for value in json_objects(text):
+        analysis, fault = _analysis({str(key).lower(): each for key, each in value.items()})
+        if analysis is not None:
+            return AnalysisReading(analysis, "")
     return AnalysisReading(None, f"no analysis: {fault}")
 
 

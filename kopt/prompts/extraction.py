@@ -6,7 +6,6 @@ cannot be read is a fault in one line.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -16,10 +15,9 @@ from kopt.prompts.budget import BUDGET, Budget
 from kopt.prompts.excerpts import fenced, middle_out, short_line
 from kopt.prompts.finding_text import findings_text
 from kopt.prompts.hardware_text import device_text
+from kopt.prompts.json_objects import json_objects, no_object
 from kopt.prompts.memory_text import entries_text
-from kopt.prompts.plain_text import clean_text
 from kopt.prompts.templates import filled
-from kopt.prompts.thinking import without_thinking
 from kopt.prompts.verdict_text import verdict_text
 
 MAX_SOURCE = 6_000
@@ -27,11 +25,8 @@ MAX_SOURCE = 6_000
 MAX_CALLS = 12
 """Tool calls that are shown; their results are cut to a few lines each."""
 MAX_RESULT = 600
-MAX_STARTS = 8
-"""Braces of a text at which an object is looked for."""
 MAX_READ = 16
 """Sentences read under one key."""
-_DECODER = json.JSONDecoder(strict=False)
 
 
 class ExtractionReading(NamedTuple):
@@ -61,26 +56,16 @@ def build_extraction(request: ExtractionRequest, *, budget: Budget = BUDGET) -> 
 
 def read_extraction(text: str) -> ExtractionReading:
     """Return the entries of an answer: the first JSON object in it that has one of the keys."""
-    body, is_thinking = without_thinking(clean_text(text))
-    fault = "no JSON object" + (" (it ended while it was reasoning)" if is_thinking else "")
-    place = body.find("{")
-    for _ in range(MAX_STARTS):
-        if place < 0:
-            break
-        try:
-            value, _ = _DECODER.raw_decode(body, place)
-        except (ValueError, RecursionError):
-            value = None
-        if isinstance(value, Mapping):
-            entries = _entries(value)
-            if entries is not None:
-                return ExtractionReading(entries, "")
-            fault = f"an object without any of {', '.join(HEADINGS)}"
-        place = body.find("{", place + 1)
+    fault = no_object(text)
+    for value in json_objects(text):
+        entries = _entries(value)
+        if entries is not None:
+            return ExtractionReading(entries, "")
+        fault = f"an object without any of {', '.join(HEADINGS)}"
     return ExtractionReading(None, f"no lessons: {fault}")
 
 
-def _entries(value: Mapping[object, object]) -> tuple[MemoryEntry, ...] | None:
+def _entries(value: Mapping[str, object]) -> tuple[MemoryEntry, ...] | None:
     named = {_plain(str(key)): each for key, each in value.items()}
     keys = {heading: (heading, _plain(TITLES[heading])) for heading in HEADINGS}
     if not any(key in named for each in keys.values() for key in each):

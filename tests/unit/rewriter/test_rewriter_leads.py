@@ -53,8 +53,8 @@ def first_ideas(problem: Problem, inner: ScriptedProgrammer, *, wanted: int) -> 
 
 
 def test_the_rewriters_first_ideas_come_before_the_models(problem_of) -> None:
-    case = {"init": "self.l = nn.Linear(6, 8)", "dtype": None}
-    problem = problem_of("return F.silu(self.l(x).sum(1, keepdim=True))", **case)
+    case = {"init": "self.l = nn.Linear(256, 512)", "inputs": ("torch.randn(64, 256)",)}
+    problem = problem_of("return F.silu(self.l(x).sum(1, keepdim=True))", dtype=None, **case)
     inner = ScriptedProgrammer()
     answer = first_ideas(problem, inner, wanted=LEAD + 2)
     by = [candidate.programmer for candidate in answer.candidates]
