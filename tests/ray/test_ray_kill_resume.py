@@ -53,6 +53,7 @@ def run_words(problem: Path, out: Path, name: str) -> list[str]:
         f"problem={problem}",
         "search=best_of_n",
         "search.iterations=2",
+        "search.candidates=2",
         "deterministic=true",
         "evaluate.compile=false",
         "evaluate.cache=off",  # what is killed has to have something to do

@@ -115,7 +115,7 @@ def test_jobs_share_verdicts_and_one_that_fails_ends_no_other(tmp_path: Path) ->
         assert manifest["config"]["search"]["kind"] == ("best_of_n" if number < 2 else "greedy")
 
 
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_ctrl_c_stops_a_fleet_that_goes_on_as_one(tmp_path: Path, times: int) -> None:
     (tmp_path / "good.py").write_text(GOOD)
     process = start(

@@ -49,8 +49,10 @@ QUICK = (
 )
 
 
-def kopt_run(folder: Path, name: str, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kopt", "run", "problem=sums.py", "out=.", f"name={name}"]
+def kopt_run(
+    folder: Path, name: str, *words: str, problem: str = "sums.py"
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kopt", "run", f"problem={problem}", "out=.", f"name={name}"]
     return subprocess.run(
         [*command, *words, "--json"], capture_output=True, text=True, check=False, cwd=folder
     )
@@ -122,7 +124,12 @@ def test_a_recording_that_is_not_there_is_one_line_and_leaves_no_folder(folder: 
 def test_another_problem_fails_its_search_with_what_there_is(folder: Path) -> None:
     (folder / "other.py").write_text(PROBLEM.replace("* 2.0", "* 3.0"))
     other = kopt_run(
-        folder, "other", *QUICK, "problem=other.py", "programmer=recorded", "programmer.run=first"
+        folder,
+        "other",
+        *QUICK,
+        "programmer=recorded",
+        "programmer.run=first",
+        problem="other.py",
     )
     assert other.returncode == 1
     assert "first has no answers for other, arm same, seed 0: its problems are sums" in other.stderr

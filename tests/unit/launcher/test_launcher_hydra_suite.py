@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,24 @@ from hydra.test_utils.launcher_common_tests import (
     IntegrationTestSuite,
     LauncherTestSuite,
 )
+from hydra.version import VersionBase
 from hydra_plugins.kopt_launcher import KoptLauncher
+from packaging.version import Version
 
 import kopt.cli.plugins
 
+pytestmark = pytest.mark.usefixtures("hydra_of_its_own_version")
 BATCHES = ["hydra/sweeper=basic", "hydra.sweeper.max_batch_size=2"]
+
+
+@pytest.fixture
+def hydra_of_its_own_version() -> Iterator[None]:
+    """Its tests expect the behaviour of version_base 1.1, and kopt sets 1.3 for the process."""
+    base = VersionBase.instance()
+    ours = base.version_base
+    base.setbase(Version("1.1"))
+    yield
+    base.version_base = ours
 
 
 def test_hydra_finds_the_launcher() -> None:

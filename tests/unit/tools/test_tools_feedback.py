@@ -134,8 +134,8 @@ def test_the_timeline_in_words() -> None:
     timeline = PLANTED["sync_in_forward"].timeline
     assert timeline is not None
     assert timeline_text(timeline) == (
-        "One call takes 300.0 us end to end; the device is idle for 47 % of it; 3 launch(es) "
-        "(4.5 us of host time each); 1 blocking call(s) (90 us); 1 gap(s), 120 us together, "
+        "One call takes 300.0 us end to end; the device is idle for 47 % of it; 3 launches "
+        "(4.5 us of host time each); 1 blocking call (90 us); 1 gap, 120 us together, "
         "120 us at most; 2.0 us of copies."
     )
 
@@ -145,5 +145,5 @@ def test_kernels_beyond_the_first_are_counted() -> None:
         KernelEvidence(name=f"k{at}", owner="user", launches=1, share=at / 100) for at in range(10)
     )
     lines = kernels_text(replace(PLANTED["healthy"], kernels=kernels)).splitlines()
-    assert lines[0] == "- `k9`: user, 1 launch(es), 9 %"
+    assert lines[0] == "- `k9`: the version's own, 1 launch, 9 %"
     assert lines[-1] == "- … 2 more kernels …"
