@@ -17,8 +17,9 @@ echo "== tests"
 if [ "${1:-}" = --quick ]; then
   exec python -m pytest -q -n 2 -m "not slow and not soak and not alone"
 fi
-# In the order of their names, which begins with Ray's: they take longest.
-python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=12 \
+# In the order of their names, which begins with Ray's: they take longest, and wait for half of it,
+# which is why three run at once on two cores.
+python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder --durations=12 \
   -m "not soak and not alone"
 echo "== tests that time code, one at a time"
 python -m pytest -q -m "alone and not soak"

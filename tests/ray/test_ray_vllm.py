@@ -55,6 +55,7 @@ def run_words(fake: FakeVllm, out: Path, *, name: str) -> list[str]:
     ]
 
 
+@pytest.mark.soak  # test_vllm_pool.py kills a server within seconds, tests/vllm a real one
 def test_a_search_does_not_notice_that_a_server_was_killed_and_replaced(tmp_path: Path) -> None:
     fake = FakeVllm(folder=tmp_path / "env", delay_s=1.5).make()
     process = subprocess.Popen(
