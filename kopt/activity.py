@@ -14,11 +14,12 @@ from kopt.evidence import KernelOwner
 
 MAX_UNSURE = 0.2
 """Width of the interval of the own share above which no share is given."""
-SAME_SHARE = 0.95
-"""Share of a call's time that has to be what the reference runs, for a fall-back."""
+SAME_SHARE = 0.9
+"""Share of a call's time that has to be what the reference runs, for a fall-back. The rest may be
+the interpreter between short operations of a CPU, which reads as the candidate's own code."""
 NEGLIGIBLE = 0.02
 """Share of the reference's time below which a kernel of it may be missing."""
-LITTLE = 0.05
+LITTLE = 0.1
 """A candidate whose own kernels take less than this may have fallen back."""
 SHOWN = 4
 """Kernels that `Provenance.words` names."""

@@ -312,9 +312,9 @@ def test_work_that_is_done_later_is_a_cheat(verdict, when) -> None:  # 20, 28
 def test_an_output_that_is_computed_when_it_is_read_is_a_cheat(verdict) -> None:  # 29
     before = """
         import torch
-        import kopt.actors.child.runner as runner
-        honest = runner.notes_on
-        runner.notes_on = lambda *a: {**honest(*a), "types": []}
+        import kopt.actors.child.exchange as exchange
+        honest = exchange.notes_on
+        exchange.notes_on = lambda *a: {**honest(*a), "types": []}
         class Later(torch.Tensor):
             @classmethod
             def __torch_function__(cls, function, types, arguments=(), options=None):
