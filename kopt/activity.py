@@ -14,13 +14,15 @@ from kopt.evidence import KernelOwner
 
 MAX_UNSURE = 0.2
 """Width of the interval of the own share above which no share is given."""
-SAME_SHARE = 0.9
-"""Share of a call's time that has to be what the reference runs, for a fall-back. The rest may be
-the interpreter between short operations of a CPU, which reads as the candidate's own code."""
+SAME_SHARE = 0.95
+"""Share of a call's time that has to be what the reference runs, for a fall-back."""
 NEGLIGIBLE = 0.02
 """Share of the reference's time below which a kernel of it may be missing."""
-LITTLE = 0.1
+LITTLE = 0.05
 """A candidate whose own kernels take less than this may have fallen back."""
+INTERPRETER = 0.05
+"""Share of a CPU's call that may be the interpreter between short operations, which reads as code
+of the candidate's own: it neither makes nor breaks a fall-back."""
 SHOWN = 4
 """Kernels that `Provenance.words` names."""
 OWN_CODE = "code of its own"
@@ -150,7 +152,10 @@ def fallen_back(mine: Activity, *, reference: Activity, own_share: float) -> str
         reference: the eager reference's, on the same input.
         own_share: of the candidate, 0 to 1.
     """
-    if own_share > LITTLE or not mine.ran or reference.total_us <= 0.0:
+    between_us = min(mine.own_us, INTERPRETER * mine.total_us)
+    if not mine.ran or mine.total_us <= 0.0 or reference.total_us <= 0.0:
+        return None
+    if own_share > LITTLE + between_us / mine.total_us:
         return None
     launches = {each.name: each.launches for each in mine.ran}
     theirs = {each.name: each.launches for each in reference.ran}
@@ -162,7 +167,7 @@ def fallen_back(mine: Activity, *, reference: Activity, own_share: float) -> str
         each.time_us * min(1.0, times * theirs.get(each.name, 0) / each.launches)
         for each in mine.ran
     )
-    same = same_us / mine.total_us
+    same = same_us / (mine.total_us - between_us)
     if same < SAME_SHARE:
         return None
     longest = ", ".join(_short(each.name) for each in mine.ran[:SHOWN] if each.name in theirs)

@@ -76,7 +76,7 @@ def figures_from_report(report: Mapping[str, object]) -> EnergyFigures:
     )
     if not sane or not report["reduction"]:
         raise ProfileFailed("energy: the profiled process reported no figures of energy")
-    return EnergyFigures(**dict(zip(names, values, strict=True)))  # type: ignore[arg-type] # sane
+    return EnergyFigures(**dict(zip(names, values, strict=True)))  # type: ignore[arg-type] # numbers
 
 
 def energy_figures(windows: Sequence[Window], *, idle_w: float) -> EnergyFigures:

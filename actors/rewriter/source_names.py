@@ -28,7 +28,8 @@ def reachable_members(members: list[ast.stmt], *, also: Sequence[str]) -> list[a
             if name in methods and name not in reached:
                 reached.add(name)
                 waiting.append(methods[name])
-    return [n for n in members if getattr(n, "name", None) not in methods or n.name in reached]  # type: ignore[attr-defined]
+    dropped = methods.keys() - reached
+    return [n for n in members if getattr(n, "name", None) not in dropped]
 
 
 def needed_names(tree: ast.Module, roots: Sequence[ast.AST]) -> set[str]:

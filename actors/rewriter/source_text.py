@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import io
 import tokenize
 from collections.abc import Sequence
@@ -77,7 +78,7 @@ def renamed(text: str) -> str:
 
 def signature_of(forward: ast.FunctionDef) -> str:
     """Return the def line with annotations left out: their names may not be kept."""
-    arguments = ast.parse(ast.unparse(forward)).body[0].args  # type: ignore[attr-defined]
+    arguments = copy.deepcopy(forward.args)
     for arg in ast.walk(arguments):
         if isinstance(arg, ast.arg):
             arg.annotation = None

@@ -31,4 +31,6 @@ def test_children_and_theirs_are_found_and_killed() -> None:
 def test_what_is_gone_is_passed_over() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as child:
         child.wait(timeout=30)
-    kill_all([child.pid])
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as living:
+        kill_all([child.pid, living.pid])
+        assert living.wait(timeout=30) == -signal.SIGKILL

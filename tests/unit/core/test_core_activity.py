@@ -82,8 +82,15 @@ def test_a_fig_leaf_beside_the_references_path_is_a_fall_back() -> None:
 
 
 def test_kernels_of_its_own_are_no_fall_back() -> None:
-    mine = activity(("aten::mm", 1, 60.0), ("aten::relu", 2, 40.0), ("mine", 1, 20.0))
-    assert fallen_back(mine, reference=REFERENCE, own_share=0.16) is None
+    mine = activity(("aten::mm", 1, 60.0), ("aten::relu", 2, 40.0), ("mine", 1, 10.0))
+    assert fallen_back(mine, reference=REFERENCE, own_share=0.09) is None
+
+
+def test_the_interpreter_between_operations_hides_no_fall_back() -> None:
+    same = (("aten::mm", 1, 60.0), ("aten::relu", 2, 40.0))
+    short, long = (activity(*same, own_us=own_us) for own_us in (8.0, 20.0))
+    assert fallen_back(short, reference=REFERENCE, own_share=0.074)
+    assert fallen_back(long, reference=REFERENCE, own_share=0.17) is None
 
 
 def test_a_rewrite_that_saves_an_operation_is_no_fall_back() -> None:
