@@ -2,17 +2,25 @@
 
 Usage: python scripts/gpu_report.py FOLDER OUT_JSON
 
-FOLDER holds PART.xml, a JUnit report, for each part of the tests, and the run `runs/suite`.
+FOLDER holds PART.xml, a JUnit report, for each part of the tests, and the run `runs/suite`. Each
+part carries its own date, machine and versions; parts that FOLDER lacks stay as OUT_JSON has them.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import xml.etree.ElementTree as ElementTree
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from kopt.actors.devices.base import describe
+from kopt.data.manifest import cpu_model, versions
+from kopt.data.problems.revision import checked_out_commit
 from kopt.data.results import read_results
 from kopt.data.rundir import RunDir
 
@@ -35,21 +43,31 @@ COLUMNS = (
 def main() -> None:
     """Read, write and print."""
     folder, out = (Path(word) for word in sys.argv[1:3])
-    run_folder = folder / "runs" / "suite"
-    tests = {path.stem: _tests(path) for path in sorted(folder.glob("*.xml"))}
-    report: dict[str, Any] = {"tests": tests, "searches": []}
-    if (run_folder / "manifest.json").exists():
-        run = RunDir(run_folder)
-        manifest = run.read_manifest()
-        report |= {key: manifest[key] for key in ("device", "host", "versions", "created")}
-        if run.results_path.exists():
-            rows = read_results(run.results_path)
-            report["searches"] = [{name: row[name] for name in COLUMNS} for row in rows]
-    out.write_text(json.dumps(report, indent=2, default=str) + "\n", encoding="utf-8")
-    print(json.dumps(report["tests"]))
-    for row in report["searches"]:
+    parts = {path.stem: _tests(path) for path in sorted(folder.glob("*.xml"))}
+    run = RunDir(folder / "runs" / "suite")
+    if run.results_path.exists():
+        rows = read_results(run.results_path)
+        parts["searches"] = {"rows": [{name: row[name] for name in COLUMNS} for row in rows]}
+    made = {"created": datetime.now(UTC).isoformat(timespec="seconds"), **_machine()}
+    known = json.loads(out.read_text("utf-8")).get("parts", {}) if out.exists() else {}
+    merged = known | {name: made | part for name, part in parts.items()}
+    out.write_text(json.dumps({"parts": merged}, indent=2, default=str) + "\n", encoding="utf-8")
+    for name, part in sorted(parts.items()):
+        if name != "searches":
+            print(name, json.dumps(part))
+    for row in parts.get("searches", {}).get("rows", []):
         print(" ".join(f"{_shown(row[name]):>12}" for name in COLUMNS))
     print(out)
+
+
+def _machine() -> dict[str, Any]:
+    target = describe("cuda" if torch.cuda.is_available() else "cpu")
+    return {
+        "commit": checked_out_commit(Path(__file__).resolve().parent.parent),
+        "device": target.label,
+        "host": {"cpu": cpu_model(), "cores": os.cpu_count()},
+        "versions": versions(),
+    }
 
 
 def _tests(junit: Path) -> dict[str, Any]:
