@@ -11,12 +11,14 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
+import threading
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kopt.actors.build.cache import LEAST_FREE_BYTES, BuildCache, Entry
 from kopt.actors.build.compilers import build_key
+from kopt.actors.build.failures import is_lasting, read_failure, write_failure
 from kopt.actors.build.gpu_facts import GpuFacts, gpu_of_node
 from kopt.actors.build.toolchain import provide_toolchain
 from kopt.actors.build.triton_order import order_to_compile, triton_build_key
@@ -100,7 +102,7 @@ def unbuilt(
 
 
 class Builder:
-    """Builds candidates, one at a time; several builders share a cache."""
+    """Builds candidates, as many at a time as threads ask; several builders share a cache."""
 
     def __init__(
         self,
@@ -110,7 +112,7 @@ class Builder:
         *,
         gpu: GpuFacts | None = None,
     ) -> None:
-        """Start nothing yet; no device is ever touched.
+        """Begin to load what builds for a GPU need; no device is ever touched.
 
         Args:
             config: for deadlines and limits.
@@ -126,7 +128,13 @@ class Builder:
         self._has_toolchain = False
         self._elsewhere: list[Path] = []
         self._memory_as = device
-        self._bench: Bench | None = None
+        self._opening = threading.Lock()
+        self._benches: dict[str, Bench] = {}
+        """By the architecture that children compile for; empty where they need no compiler."""
+        if device == "cuda":  # loading takes as long as the first builds
+            self._opened()
+        if self._gpu is not None:
+            self._opened(self._gpu.arch)
 
     def build(self, problem: Problem, candidate: Candidate) -> BuildResult:
         """Compile what the candidate's import compiles.
@@ -156,9 +164,9 @@ class Builder:
         return replace(built, build_s=time.monotonic() - began_s)
 
     def close(self) -> None:
-        """End the zygote, if one was started."""
-        if self._bench is not None:
-            self._bench.zygote.close()
+        """End the zygotes, if any was started."""
+        for bench in self._benches.values():
+            bench.zygote.close()
         for folder in self._elsewhere:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -171,14 +179,30 @@ class Builder:
         key = self._key(problem, candidate)
         with self._cache.entry(key) as entry:
             if entry.is_whole:
-                return BuildResult(build_dir=str(entry.folder), cached=True)
+                return _as_built_before(entry.folder)
             built = self._make(problem, candidate, entry.folder)
             if built.verdict is None:
                 self._cache.keep(entry)
             else:
-                self._cache.drop(entry)
-                _refuse_if_full(entry)
+                self._keep_failure(entry, built, built.verdict)
             return built
+
+    def _keep_failure(self, entry: Entry, built: BuildResult, verdict: Verdict) -> None:
+        """Remember what a compiler refuses; what may be the host's doing is tried anew.
+
+        Raises:
+            OSError: the cache's disk is full, which may be why it failed.
+        """
+        _refuse_if_full(entry)
+        if isinstance(verdict, CompileFailed) and is_lasting(verdict.log):
+            try:
+                write_failure(entry.folder, log=verdict.log, sandbox=built.sandbox)
+                self._cache.keep(entry)
+            except OSError as error:
+                _LOG.info("a build that failed is not remembered: %s", error)
+            else:
+                return
+        self._cache.drop(entry)
 
     def _build_elsewhere(self, problem: Problem, candidate: Candidate) -> BuildResult:
         folder = Path(tempfile.mkdtemp(prefix="kopt-build-"))
@@ -209,11 +233,11 @@ class Builder:
             candidate=candidate,
             gpu=gpu,
             mode=self._config.module_mode,
-            num_workers=min(KERNELS_AT_ONCE, self._opened().num_threads),
+            num_workers=min(KERNELS_AT_ONCE, self._opened(gpu.arch).num_threads),
         )
         child, sandbox = None, "none"
         try:
-            child = self._opened().child(problem, build_dir=folder, keeps_builds=True)
+            child = self._opened(gpu.arch).child(problem, build_dir=folder, keeps_builds=True)
             sandbox = child.sandbox
             child.ask("import", timeout_s=self._config.timeouts.build_s, source=order, name="ahead")
         except ChildFailed as failure:
@@ -223,17 +247,22 @@ class Builder:
                 child.end()
         return BuildResult(sandbox=sandbox, build_dir=str(folder))
 
-    def _opened(self) -> Bench:
-        """The zygote whose children import candidates: started with the first that is built."""
-        if self._bench is None:
-            self._bench = open_bench(
-                self._config,
-                device="cpu",
-                cache_dir=self._cache_dir,
-                memory_as=self._memory_as,
-                compiles=self._gpu is not None,  # fake tensors need much of the compiler
-            )
-        return self._bench
+    def _opened(self, arch: str = "") -> Bench:
+        """The zygote whose children import candidates, or run them on stand-ins of a GPU.
+
+        Fake tensors need much of torch's compiler; builds of extensions do not wait for it.
+        """
+        with self._opening:
+            if arch not in self._benches:
+                self._benches[arch] = open_bench(
+                    self._config,
+                    device="cpu",
+                    cache_dir=self._cache_dir,
+                    memory_as=self._memory_as,
+                    compiles=bool(arch),
+                    arch=arch,
+                )
+            return self._benches[arch]
 
     def _compile(self, problem: Problem, candidate: Candidate, folder: Path) -> BuildResult:
         """Import the candidate in a child that keeps what it builds in an empty folder."""
@@ -255,6 +284,14 @@ class Builder:
             if child is not None:
                 child.end()
         return BuildResult(sandbox=sandbox, build_dir=str(folder))
+
+
+def _as_built_before(folder: Path) -> BuildResult:
+    failed = read_failure(folder)
+    if failed is None:
+        return BuildResult(build_dir=str(folder), cached=True)
+    log, sandbox = failed
+    return BuildResult(verdict=CompileFailed(stage="build", log=log), sandbox=sandbox, cached=True)
 
 
 def _refuse_if_full(entry: Entry) -> None:

@@ -30,6 +30,9 @@ Lane = Literal["programmer", "build", "verify", "timing", "profile"]
 
 _LOG = logging.getLogger(__name__)
 
+ACCELERATOR = "accelerator_type:"
+"""What Ray's resource begins with that names the kind of a node's GPUs."""
+
 _ENVIRONMENT = {
     "RAY_task_oom_retries": "0",  # the caller hears of the first kill
     "RAY_memory_usage_threshold": "0.98",  # other programs' memory is not ours to die for
@@ -48,13 +51,23 @@ class Cluster:
     devices: int
     """Device workers to start."""
     build_workers: int
+    """Builds at a time."""
+    builds_of_worker: int = 1
+    """Those of one build worker: all, where everything is on one node. One process then loads what
+    builds need, once, instead of each for itself at the same time."""
     programmer_workers: int
     in_flight: int = 1
     """Candidates on one device at a time."""
     warm_children: int = 0
     """Processes kept ready on each device."""
+    sessions: int = 3
+    """Problems kept ready on each device."""
     lanes: frozenset[str]
     """Lanes that the nodes declare as resources; others fall back to CPU."""
+    gpu_kind: str | None = None
+    """Of the GPUs that time candidates, in Ray's word (`H200`); None where nodes do not say."""
+    other_gpus: int = 0
+    """GPUs of other kinds: nothing is timed on them."""
 
     def options(self, lane: Lane) -> dict[str, Any]:
         """Return Ray's options of an actor on a lane: its resource, and a GPU where it needs one.
@@ -66,11 +79,24 @@ class Cluster:
             options["resources"] = {lane: 1}
         elif lane in ("build", "programmer"):
             options["num_cpus"] = 1
+        if lane == "build":
+            options["max_concurrency"] = self.builds_of_worker
         if lane == "timing":
-            options["max_concurrency"] = self.in_flight
+            options["max_concurrency"] = self.in_flight + 1  # one more takes a problem up
             if self.device == "cuda":
                 options["num_gpus"] = 1
+        if lane in ("timing", "profile") and self.gpu_kind is not None:
+            options["accelerator_type"] = self.gpu_kind
         return options
+
+    def devices_now(self) -> int:
+        """Return how many devices the living nodes have, the programmer's own among them.
+
+        On a CPU, where one is a device by the user's word alone, those of the start.
+        """
+        if self.device == "cpu":
+            return self.devices
+        return _gpus_by_kind().get(self.gpu_kind, 0)
 
 
 @contextmanager
@@ -157,7 +183,8 @@ def _join(address: str) -> None:
 
 def _describe(config: ClusterConfig, device: str, reserved_gpus: Callable[[str], int]) -> Cluster:
     resources = ray.cluster_resources()
-    gpus = int(resources.get("GPU", 0))
+    by_kind = _gpus_by_kind()
+    gpus = sum(by_kind.values())
     cores = int(resources.get("CPU", 1))
     if device == "cuda" and gpus == 0:
         raise ConfigError("device=cuda: the cluster has no GPU; use device=cpu, or see kopt doctor")
@@ -169,17 +196,42 @@ def _describe(config: ClusterConfig, device: str, reserved_gpus: Callable[[str],
             f"{config.devices or 1} for candidates; give the programmer fewer, lower "
             "cluster.devices, or take device=cpu"
         )
+    # Nodes that do not say what their GPUs are count as one kind; the devices are asked later on.
+    gpu_kind = max(by_kind, key=lambda name: (by_kind[name], name or ""), default=None)
+    others = gpus - by_kind.get(gpu_kind, 0)
+    gpus -= others
+    reserved = max(0, reserved - others)
     warm = config.warm_children
+    in_flight = config.in_flight or (3 if kind == "cuda" else 1)
+    build_workers = config.build_workers or (
+        max(1, cores // 2) if kind == "cuda" else min(cores, max(2, cores // 2))
+    )
     return Cluster(
         device=kind,
-        in_flight=config.in_flight,
-        warm_children=(config.in_flight + 1 if kind == "cuda" else 1) if warm is None else warm,
+        gpu_kind=gpu_kind if kind == "cuda" else None,
+        other_gpus=others if kind == "cuda" else 0,
+        in_flight=in_flight,
+        warm_children=(in_flight + 1 if kind == "cuda" else 1) if warm is None else warm,
+        sessions=config.sessions or (6 if kind == "cuda" else 3),
         devices=config.devices or (gpus - reserved if kind == "cuda" else 1),
-        build_workers=config.build_workers
-        or (max(1, cores // 2) if kind == "cuda" else min(cores, max(2, cores // 2))),
+        build_workers=build_workers,
+        builds_of_worker=build_workers if config.address == "local" else 1,
         programmer_workers=config.programmer_workers,
         lanes=frozenset(resources) & {"programmer", "build", "verify", "timing", "profile"},
     )
+
+
+def _gpus_by_kind() -> dict[str | None, int]:
+    """Return the GPUs of the nodes that are alive, by the kind that Ray found them to be."""
+    found: dict[str | None, int] = {}
+    for node in ray.nodes():
+        resources = node["Resources"] if node["Alive"] else {}
+        gpus = int(resources.get("GPU", 0))
+        if gpus:
+            kinds = [name for name in resources if name.startswith(ACCELERATOR)]
+            kind = kinds[0].removeprefix(ACCELERATOR) if len(kinds) == 1 else None
+            found[kind] = found.get(kind, 0) + gpus
+    return found
 
 
 @contextmanager

@@ -42,12 +42,12 @@ class TimingConfig(Section):
     protocol: TimingProtocol = "abba"
     """`abba` races candidate and baseline in interleaved pairs; `do_bench` and `kernelbench` take
     them one after the other, to compare with published figures (kopt.timing_protocol)."""
-    min_pairs: int = Field(default=6, ge=4)
+    min_pairs: int = Field(default=10, ge=4)
     """Interleaved pairs before the race may stop."""
     max_pairs: int = Field(default=40, ge=4)
-    """Interleaved pairs at most."""
-    block_ms: float = Field(default=10.0, gt=0)
-    """Least time of one block of calls on a device without its own clock (CPU)."""
+    """Interleaved pairs at most. Fewer than ten support no speed-up beyond doubt (kopt.racing)."""
+    block_ms: float = Field(default=6.0, gt=0)
+    """Least time of one block of calls, what passes beside them included."""
     clock_tolerance: float = Field(default=0.10, gt=0)
     """Relative disagreement of the two clocks above which a timing is not believed."""
 
@@ -94,20 +94,20 @@ class ClusterConfig(Section):
     devices: int | None = Field(default=None, ge=1)
     """Device workers; None: one for each GPU, or one on a CPU."""
     build_workers: int | None = Field(default=None, ge=1)
-    """Build workers; None: one for each two cores, at least one; on a CPU, where they stand still
-    while anything is timed, at least two."""
+    """Builds at a time; None: one for each two cores, at least one; on a CPU, where they stand
+    still while anything is timed, at least two."""
     programmer_workers: int = Field(default=1, ge=1)
     """Processes of a programmer that runs here (rewriter)."""
     object_store_mb: int = Field(default=200, ge=80)
     """Of a local cluster, in MB."""
-    in_flight: int = Field(default=1, ge=1)
-    """Candidates on one device at a time: verified beside each other, timed one by one. On a GPU
-    three keep it busier; each holds half a GiB of context."""
+    in_flight: int | None = Field(default=None, ge=1)
+    """Candidates on one device at a time: verified beside each other, timed one by one. None: three
+    on a GPU, where each holds half a GiB of context, one on a CPU."""
     warm_children: int | None = Field(default=None, ge=0)
     """Processes kept ready on each device for candidates. None: one more than are in flight on a
     GPU, one on a CPU."""
-    sessions: int = Field(default=3, ge=1)
-    """Problems kept ready on each device: reference, hidden inputs, baselines. Fewer where memory
-    runs short."""
+    sessions: int | None = Field(default=None, ge=1)
+    """Problems kept ready on each device: reference, hidden inputs, baselines. None: six on a GPU,
+    three on a CPU; fewer where memory runs short."""
     max_retries: int = Field(default=2, ge=0)
     """How often work whose worker died is tried elsewhere."""

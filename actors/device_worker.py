@@ -8,11 +8,13 @@ from pathlib import Path
 from kopt.actors.builder import BuildResult
 from kopt.actors.child.memory import Place
 from kopt.actors.config import EvaluateConfig
+from kopt.actors.device_facts import device_facts
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.metrics import DeviceMetrics
 from kopt.actors.supervisor.supervisor import Supervisor
 from kopt.actors.supervisor.supply import Supply
 from kopt.candidate import Candidate
+from kopt.device_health import DeviceFacts
 from kopt.evaluation import Evaluation
 from kopt.ports import Target
 from kopt.problem import Problem
@@ -43,6 +45,7 @@ class DeviceWorker:
             ConfigError: the device is not here.
         """
         self.number = number
+        self._device: DeviceName = device
         self._supervisor = Supervisor(
             config, device=device, cache_dir=Path(cache_dir), supply=supply
         )
@@ -51,6 +54,10 @@ class DeviceWorker:
     def target(self) -> Target:
         """Return what the device is."""
         return self._supervisor.target
+
+    def health(self) -> DeviceFacts:
+        """Return which device it is, and what speaks against it."""
+        return device_facts(self._device, number=self.number, name=self.target().name)
 
     @property
     def exchange(self) -> Place:

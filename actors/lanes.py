@@ -2,8 +2,9 @@
 
 Invariant: an actor runs at most `depth` calls; a caller gets its answer, or WorkerLost after the
 retries. Calls beside one that killed its actor are tried again as that one is. An actor that died
-leaves its place empty; the next call that is lent it starts a new one, so that nothing is started
-while a fleet is being stopped.
+leaves its place empty; a call that waits has a new one started, so that nothing is started while a
+fleet is being stopped. A place is lent once its actor is up: where its node is gone, the new actor
+waits for another node, and calls go to the actors that are left.
 """
 
 from __future__ import annotations
@@ -12,28 +13,24 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import ray
 from ray.exceptions import RayActorError, RayTaskError
 
+from kopt.actors.lane_errors import NotStarted, plain
 from kopt.actors.lane_order import FreeWorkers, Waiting
+from kopt.actors.lane_worker import LaneWorker
+from kopt.actors.ward import Ward
 from kopt.errors import KoptError, WorkerLost
 from kopt.lane import LaneLoad
 
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Worker:
-    number: int
-    actor: Any
-    """None where there is none: it died, or nobody has needed it yet."""
-    last_key: str | None = None
-    """What it worked on last: its caches are warm for it."""
-    calls: int = 0
-    """That it runs now."""
+NODE_LOSSES = 10
+"""Tries that one call may lose with their nodes: a machine that leaves is not the call's fault, but
+one that takes every machine down may be."""
+NODE_DIED = "node has died"
+"""In Ray's words on an actor whose node is gone."""
 
 
 class ActorLane:
@@ -49,6 +46,7 @@ class ActorLane:
         limit_s: float,
         depth: int = 1,
         started: int | None = None,
+        ward: Ward | None = None,
     ) -> None:
         """Start the actors.
 
@@ -61,20 +59,24 @@ class ActorLane:
                 deadlines of its own; this one is for the actor itself.
             depth: calls of one actor at a time, >= 1; above 1 its class is one for threads.
             started: actors started now; the others when there is a call for them. None: all.
+            ward: says which actors are lent; None: all that are up.
         """
         self._name = name
         self._start = start
         self._max_retries = max_retries
         self._limit_s = limit_s
         self._depth = depth
+        self._ward = ward
         self._workers = [
-            _Worker(number, start(number) if started is None or number < started else None)
-            for number in range(size)
+            LaneWorker(number, start(number) if is_wanted else None, is_up=is_wanted)
+            for number, is_wanted in ((n, started is None or n < started) for n in range(size))
         ]
+        self._rising: set[asyncio.Task[None]] = set()
+        self._abandoned: set[asyncio.Task[None]] = set()
         self._free = FreeWorkers(depth=depth)
         for worker in self._workers:
             self._note(worker)
-        self._waiting: Waiting[asyncio.Future[_Worker]] = Waiting()
+        self._waiting: Waiting[asyncio.Future[LaneWorker]] = Waiting()
         self._num_calls = 0
         self._busy_s = 0.0
         self._began_s = self._counted_s = time.monotonic()
@@ -92,52 +94,113 @@ class ActorLane:
                 a WorkerLost too, without retries.
         """
         asked_s = time.monotonic()
-        lost = ""
-        for _ in range(self._max_retries + 1):
-            worker = await self._lend(key)
+        tries = with_nodes = 0
+        while tries <= self._max_retries and with_nodes < NODE_LOSSES:
+            try:
+                worker = await self._lend(key)
+            except NotStarted as error:
+                name, lost = f"{self._name}-{error.number}", error.why
+                tries += 1
+                continue
+            name = f"{self._name}-{worker.number}"
             queued_s = time.monotonic() - asked_s
-            if worker.actor is None:
-                _LOG.info("%s-%d is started", self._name, worker.number)
-                worker.actor = self._start(worker.number)
-                self._note(worker)
             actor = worker.actor
             try:
                 reference = getattr(actor, method).remote(*args)
-                return await asyncio.wait_for(reference, self._limit_s), queued_s
+                answer = await asyncio.wait_for(reference, self._limit_s)
+                self._heed(worker, answer=answer)
+                return answer, queued_s
             except RayActorError as error:
                 lost = f"died: {str(error).splitlines()[0]}"
+                if NODE_DIED in str(error):
+                    with_nodes += 1
+                else:
+                    tries += 1
+                    if worker.actor is actor:  # calls beside this one lost the same
+                        self._heed(worker, lost=lost, tries=tries)
                 self._retire(worker, actor)
             except RayTaskError as error:  # before TimeoutError: a method may raise that too
                 cause = error.cause
                 if isinstance(cause, KoptError):
-                    raise _plain(cause) from None
+                    raise plain(cause) from None
                 # A bug of ours costs this call, not the fleet; the log has all of it.
                 _LOG.exception("%s-%d: %s failed", self._name, worker.number, method)
                 raise WorkerLost(
-                    f"{self._name}-{worker.number}",
+                    name,
                     f"{method} raised {type(cause).__name__}: {cause.args[:1]}",
                 ) from None
             except TimeoutError:
                 lost = f"did not answer within {self._limit_s:g} s"
+                tries += 1
+                self._heed(worker, lost=lost, tries=tries)
                 self._retire(worker, actor)
             except asyncio.CancelledError:
-                self._retire(worker, actor)  # it still runs in there; nobody will hear its answer
+                # It still runs in there; nobody will hear its answer.
+                is_last = worker.calls - worker.num_abandoned <= 1
+                if is_last or worker.actor is not actor:
+                    self._retire(worker, actor)
+                else:
+                    self._abandon(worker, reference)
                 raise
             finally:
                 self._give_back(worker)
-        raise WorkerLost(f"{self._name}-{worker.number}", lost)
+        raise WorkerLost(name, lost)
+
+    async def beside(self, method: str, *args: object, key: str) -> None:
+        """Run a method beside the calls of an actor: of one that works on `key`, if there is one.
+
+        It takes no call's place, and nobody waits for it: where the actor dies, nothing is said.
+
+        Raises:
+            KoptError: whatever the method raised on purpose.
+        """
+        there = [worker for worker in self._workers if worker.is_up and not worker.is_out]
+        if not there:
+            return
+        worker = min(there, key=lambda each: (each.last_key != key, each.calls, each.number))
+        try:
+            await getattr(worker.actor, method).remote(*args)
+        except RayTaskError as error:
+            if isinstance(error.cause, KoptError):
+                raise plain(error.cause) from None
+            _LOG.exception("%s-%d: %s failed", self._name, worker.number, method)
+        except RayActorError as error:
+            _LOG.info("%s-%d: %s", self._name, worker.number, str(error).splitlines()[0])
 
     async def each(self, method: str, *args: object) -> list[Any]:
-        """Run a method on every actor there is, in order of their numbers."""
-        return list(
-            await asyncio.gather(
-                *(
-                    getattr(worker.actor, method).remote(*args)
-                    for worker in self._workers
-                    if worker.actor is not None
-                )
-            )
+        """Run a method on every actor there is, in order of their numbers.
+
+        One that died meanwhile gives no answer, and its place is empty.
+        """
+        there = [worker for worker in self._workers if worker.actor is not None]
+        actors = [worker.actor for worker in there]
+        answers = await asyncio.gather(
+            *(getattr(actor, method).remote(*args) for actor in actors), return_exceptions=True
         )
+        for worker, actor, answer in zip(there, actors, answers, strict=True):
+            if isinstance(answer, RayActorError):
+                self._retire(worker, actor)
+            elif isinstance(answer, BaseException):
+                raise answer
+        return [answer for answer in answers if not isinstance(answer, RayActorError)]
+
+    def grow(self, size: int) -> None:
+        """Have places for so many actors, if there are fewer; a new one starts with a call for it.
+
+        Actors whose device has left keep their places: they wait for one to come.
+        """
+        for number in range(len(self._workers), size):
+            worker = LaneWorker(number, None, is_up=False)
+            self._workers.append(worker)
+            self._note(worker)
+            self._replace(worker)
+
+    def give_up(self, number: int) -> None:
+        """Lend a worker no more."""
+        worker = self._workers[number]
+        worker.is_out = True
+        self._note(worker)
+        self._dismiss_if_hopeless()
 
     def load(self) -> LaneLoad:
         """Return how full the lane is now."""
@@ -153,50 +216,147 @@ class ActorLane:
 
     def close(self) -> None:
         """Kill the idle actors; busy ones go with the cluster."""
+        for rising in self._rising:
+            rising.cancel()
         for worker in self._workers:
             if not worker.calls:
                 self._retire(worker, worker.actor)
 
-    async def _lend(self, key: str) -> _Worker:
-        number = self._free.choose(key)
-        if number is not None:
+    async def _lend(self, key: str) -> LaneWorker:
+        while (number := self._free.choose(key)) is not None:
             worker = self._workers[number]
-            self._take(worker, key)
-            return worker
-        lent: asyncio.Future[_Worker] = asyncio.get_running_loop().create_future()
+            if worker.is_up:
+                self._take(worker, key)
+                return worker
+            if len(self._rising) > len(self._waiting):
+                break  # one of those is for this call
+            self._bring_up(worker)
+        if all(worker.is_out for worker in self._workers):
+            raise WorkerLost(self._name, "none of its workers is to be trusted any more")
+        lent: asyncio.Future[LaneWorker] = asyncio.get_running_loop().create_future()
         ticket = self._waiting.add(key, lent)
         try:
             return await lent
         except asyncio.CancelledError:
-            if not self._waiting.leave(ticket) and not lent.cancelled():
+            is_lent = not self._waiting.leave(ticket) and not lent.cancelled()
+            if is_lent and lent.exception() is None:
                 self._give_back(lent.result())
             raise
 
-    def _give_back(self, worker: _Worker) -> None:
+    def _give_back(self, worker: LaneWorker) -> None:
         worker.calls -= 1
         self._count(-1)
-        waiter = self._waiting.take(worker.last_key)
-        while waiter is not None and waiter[1].done():  # given up, and has yet to leave
-            waiter = self._waiting.take(worker.last_key)
-        if waiter is None:
-            self._note(worker)
-            return
-        key, lent = waiter
-        self._take(worker, key)
-        lent.set_result(worker)
+        self._serve(worker)
+        if not worker.is_up:
+            # Not at once: where a fleet is being stopped, those that wait have yet to leave.
+            asyncio.get_running_loop().call_soon(self._replace, worker)
 
-    def _take(self, worker: _Worker, key: str) -> None:
+    def _serve(self, worker: LaneWorker) -> None:
+        """Lend a worker to those that wait, as far as it has places."""
+        self._note(worker)
+        while worker.is_up and not worker.is_out and worker.calls < self._depth:
+            waiter = self._next_waiter(worker.last_key)
+            if waiter is None:
+                return
+            key, lent = waiter
+            self._take(worker, key)
+            lent.set_result(worker)
+
+    def _next_waiter(self, key: str | None) -> tuple[str, asyncio.Future[LaneWorker]] | None:
+        waiter = self._waiting.take(key)
+        while waiter is not None and waiter[1].done():  # given up, and has yet to leave
+            waiter = self._waiting.take(key)
+        return waiter
+
+    def _replace(self, worker: LaneWorker) -> None:
+        """Bring up a worker that died, if a call waits for which none is being brought up."""
+        is_down = not (worker.is_up or worker.is_rising or worker.is_out)
+        if is_down and len(self._rising) < len(self._waiting):
+            self._bring_up(worker)
+
+    def _bring_up(self, worker: LaneWorker) -> None:
+        """Have a worker lent once its actor is up; calls are served by others until then."""
+        if worker.actor is None:
+            _LOG.info("%s-%d is started", self._name, worker.number)
+            worker.actor = self._start(worker.number)
+        worker.is_rising = True
+        self._note(worker)
+        rising = asyncio.get_running_loop().create_task(self._rise(worker, worker.actor))
+        self._rising.add(rising)
+
+    async def _rise(self, worker: LaneWorker, actor: Any) -> None:  # noqa: ANN401 - Ray types no handle
+        """Wait for an actor, however long it takes to have a node for it, and lend it."""
+        try:
+            await actor.__ray_ready__.remote()
+            if self._ward is not None and not await self._ward.admit(worker.number, actor):
+                worker.is_out = True
+            worker.is_up = True
+        except (RayActorError, RayTaskError) as error:
+            self._retire(worker, actor)
+            waiter = self._next_waiter(None)
+            if waiter is not None:
+                waiter[1].set_exception(NotStarted(worker.number, str(error).splitlines()[0]))
+        finally:
+            worker.is_rising = False
+            self._rising = {task for task in self._rising if task is not asyncio.current_task()}
+            self._serve(worker)
+            if not worker.is_up:  # others may wait beside the one that heard why
+                asyncio.get_running_loop().call_soon(self._replace, worker)
+            self._dismiss_if_hopeless()
+
+    def _heed(
+        self, worker: LaneWorker, *, answer: object = None, lost: str = "", tries: int = 1
+    ) -> None:
+        """Tell the ward of an answer or a loss; a worker that it gives up is lent no more."""
+        if self._ward is None or worker.is_out:
+            return
+        if lost:
+            if tries == 1:  # a second loss of one call may be that call's doing
+                self._ward.lost(worker.number, lost)
+        elif not self._ward.answered(worker.number, answer):
+            self.give_up(worker.number)
+
+    def _dismiss_if_hopeless(self) -> None:
+        """Nobody waits for workers of which none will be lent again."""
+        while all(worker.is_out for worker in self._workers):
+            waiter = self._next_waiter(None)
+            if waiter is None:
+                return
+            why = "none of its workers is to be trusted any more"
+            waiter[1].set_exception(WorkerLost(self._name, why))
+
+    def _abandon(self, worker: LaneWorker, reference: Any) -> None:  # noqa: ANN401 - Ray types none
+        """Let a call run on, since its actor has others: its place is free once it ends."""
+
+        async def outlived() -> None:
+            try:
+                await asyncio.wait_for(reference, self._limit_s)
+            except (RayActorError, RayTaskError, TimeoutError) as error:
+                _LOG.debug("%s-%d: %s", self._name, worker.number, error)
+            finally:
+                worker.num_abandoned -= 1
+                self._give_back(worker)
+
+        worker.num_abandoned += 1
+        worker.calls += 1  # in the place of the call that gives up
+        self._count(1)
+        task = asyncio.get_running_loop().create_task(outlived())
+        self._abandoned.add(task)
+        task.add_done_callback(self._abandoned.discard)
+
+    def _take(self, worker: LaneWorker, key: str) -> None:
         worker.last_key = key
         worker.calls += 1
         self._count(1)
         self._note(worker)
 
-    def _retire(self, worker: _Worker, actor: Any) -> None:  # noqa: ANN401 - Ray types no handle
+    def _retire(self, worker: LaneWorker, actor: Any) -> None:  # noqa: ANN401 - Ray types no handle
         """End an actor, unless a call beside this one has done so and another is in its place."""
         if actor is None or worker.actor is not actor:
             return
         self._end(actor)
         worker.actor = None
+        worker.is_up = False
         worker.last_key = None
         self._note(worker)
 
@@ -210,19 +370,11 @@ class ActorLane:
         self._counted_s = now_s
         self._num_calls += change
 
-    def _note(self, worker: _Worker) -> None:
+    def _note(self, worker: LaneWorker) -> None:
         """Have it found, or not, by the next call."""
         self._free.put(
             worker.number,
-            calls=worker.calls,
-            has_actor=worker.actor is not None,
+            calls=self._depth if worker.is_rising or worker.is_out else worker.calls,
+            has_actor=worker.is_up,
             last_key=worker.last_key,
         )
-
-
-def _plain(error: KoptError) -> KoptError:
-    """Rebuild an error that Ray wrapped: its class without Ray's mixed-in traceback."""
-    for base in type(error).__mro__:
-        if issubclass(base, KoptError) and base.__module__ == "kopt.errors":
-            return base(*error.args)
-    return error

@@ -1,8 +1,9 @@
 """The Evaluator port on Ray: the build lane on CPUs, then the timing lane, one actor a device.
 
 A device's actor judges a few candidates at a time and times them one by one (supervisor/turns.py),
-so that nothing is timed beside another kernel. On the `cpu` device the build and programmer lanes
-share the cores that are timed: they work beside each other, and the device alone (quiet.py).
+so that nothing is timed beside another kernel. A GPU takes up the next problem beside them.
+On the `cpu` device the build and programmer lanes share the cores that are timed: they work beside
+each other, and the device alone (quiet.py).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -32,8 +34,10 @@ from kopt.actors.lanes import ActorLane
 from kopt.actors.metrics import LaneMetrics
 from kopt.actors.quiet import Quiet
 from kopt.actors.supervisor.supply import Supply
+from kopt.actors.ward import ANSWERS_PER_VISIT, DeviceWard
 from kopt.candidate import Candidate
-from kopt.errors import ConfigError, KoptError
+from kopt.device_health import DeviceFacts, Quarantine
+from kopt.errors import ConfigError, KoptError, WorkerLost
 from kopt.evaluation import Evaluation
 from kopt.lane import LaneLoad
 from kopt.ports import Target
@@ -58,6 +62,7 @@ class RayEvaluator:
         quiet: Quiet,
         builder: type[Any] = Builder,
         worker: type[Any] = DeviceWorker,
+        on_quarantine: Callable[[Quarantine], None] = lambda quarantine: None,
     ) -> None:
         """Start the actors.
 
@@ -69,11 +74,15 @@ class RayEvaluator:
             quiet: shared with the programmer.
             builder: class of the build workers; tests and benchmarks put their own.
             worker: class of the device workers; likewise.
+            on_quarantine: hears once of each device that is not to be trusted any more.
         """
         self._quiet = quiet
         self._cache_dir = cache_dir
         self._evaluate = evaluate
         self._target: Target | None = None
+        self._ward = DeviceWard(on_quarantine)
+        self._num_judged = 0
+        self._visiting: asyncio.Task[None] | None = None
 
         def start_builder(number: int) -> Any:  # noqa: ANN401 - Ray types no handle
             del number
@@ -85,16 +94,18 @@ class RayEvaluator:
             supply = Supply(
                 in_flight=cluster.in_flight,
                 warm_children=cluster.warm_children,
-                sessions=config.sessions,
+                sessions=cluster.sessions,
             )
             return remote.remote(evaluate, cluster.device, number, str(cache_dir), supply)
 
         retries = config.max_retries
+        num_builders = -(-cluster.build_workers // cluster.builds_of_worker)
         self._build = ActorLane(
             "build",
             start_builder,
-            size=cluster.build_workers,
-            started=(cluster.build_workers + 1) // 2,
+            size=num_builders,
+            started=(num_builders + 1) // 2,
+            depth=cluster.builds_of_worker,
             max_retries=retries,
             limit_s=HUNG_S,
         )
@@ -105,8 +116,11 @@ class RayEvaluator:
             max_retries=retries,
             limit_s=HUNG_S,
             depth=cluster.in_flight,
+            ward=self._ward,
         )
-        self._taken_up: deque[str] = deque(maxlen=config.sessions)
+        self._taken_up: deque[str] = deque(maxlen=cluster.sessions)
+        self._taking_up: set[asyncio.Task[None]] = set()
+        self._at_taking_up = asyncio.Semaphore(cluster.devices)
         self._metrics = LaneMetrics()
 
     async def target(self) -> Target:
@@ -118,11 +132,22 @@ class RayEvaluator:
         if self._target is not None:
             return self._target
         targets: list[Target] = await self._devices.each("target")
+        if not targets:
+            raise WorkerLost("timing", "none of the device workers has come up")
         if len(set(targets)) > 1:
             names = ", ".join(sorted({target.name for target in targets}))
             raise ConfigError(f"the cluster's devices differ ({names}); join nodes of one kind")
         self._target = targets[0]
+        await self._visit()
         return self._target
+
+    async def _visit(self) -> None:
+        """Hear from every device how it is; what is not to be trusted is lent no more."""
+        said: list[DeviceFacts] = await self._devices.each("health")
+        assert self._target is not None
+        for facts in said:
+            if not self._ward.meet(facts.worker, self._target, facts):
+                self._devices.give_up(facts.worker)
 
     async def evaluate(self, problem: Problem, candidate: Candidate) -> Evaluation:
         """Build, verify and time one candidate (the Evaluator port).
@@ -131,6 +156,7 @@ class RayEvaluator:
         account for nothing.
         """
         asked_s = time.monotonic()
+        self._take_up_ahead(problem)
         built, build_queued_s, prepared_s = await self._built(problem, candidate)
         queued_s = 0.0
         if built.verdict is None:
@@ -191,6 +217,22 @@ class RayEvaluator:
         except KoptError as error:
             _LOG.info("%s was not taken up ahead: %s", problem.name, error)  # its candidates say so
 
+    def _take_up_ahead(self, problem: Problem) -> None:
+        """Have a GPU make a new problem ready beside the candidates of others that it verifies."""
+        if self._quiet.is_needed or problem.problem_id in self._taken_up:
+            return
+        self._taken_up.append(problem.problem_id)
+        task = asyncio.get_running_loop().create_task(self._taken_up_ahead(problem))
+        self._taking_up.add(task)
+        task.add_done_callback(self._taking_up.discard)
+
+    async def _taken_up_ahead(self, problem: Problem) -> None:
+        async with self._at_taking_up:  # each device has one place for it
+            try:
+                await self._devices.beside("take_up", problem, key=problem.problem_id)
+            except KoptError as error:
+                _LOG.info("%s was not taken up ahead: %s", problem.name, error)
+
     async def _judged(
         self, problem: Problem, candidate: Candidate, built: BuildResult
     ) -> tuple[Evaluation, float]:
@@ -203,7 +245,15 @@ class RayEvaluator:
                 "evaluate", problem, candidate, built, key=problem.problem_id
             )
         assert isinstance(evaluation, Evaluation)
+        self._num_judged += 1
+        is_due = self._num_judged % (ANSWERS_PER_VISIT * self._devices.load().num_places) == 0
+        if is_due and (self._visiting is None or self._visiting.done()):
+            self._visiting = asyncio.create_task(self._visit())
         return evaluation, quiet_s + queued_s
+
+    def grow(self, devices: int) -> None:
+        """Use so many devices, if they were fewer: nodes have joined."""
+        self._devices.grow(devices)
 
     def lanes(self) -> list[LaneLoad]:
         """Return how full the lanes are now."""
@@ -211,5 +261,8 @@ class RayEvaluator:
 
     def close(self) -> None:
         """Let the idle actors go."""
+        for task in (self._visiting, *self._taking_up):
+            if task is not None:
+                task.cancel()
         self._build.close()
         self._devices.close()

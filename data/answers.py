@@ -14,13 +14,14 @@ from kopt.ports import Answer, Completion, Message, Usage
 
 
 def answer_to_text(answer: Answer) -> str:
-    """Return the answer as JSON text; `answer_from_text` gives it back equal, but for traces.
+    """Return the answer as JSON text; `answer_from_text` gives it back without the following.
 
-    Traces are long, nothing is made from them again, and each has an artefact of its own.
+    Traces and reasoning are long, nothing is made from them again, and each has an artefact of its
+    own.
     """
     fields = asdict(answer)
     for completion in fields["completions"]:
-        del completion["trace"]
+        del completion["trace"], completion["reasoning"]
     return json.dumps(fields, ensure_ascii=False, sort_keys=True)
 
 

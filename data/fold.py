@@ -16,6 +16,7 @@ from kopt.evaluation import EvalJson
 from kopt.events import (
     AnswerReceived,
     CandidateMade,
+    DeviceQuarantined,
     EvidenceTaken,
     ExpansionAsked,
     ExpansionCancelled,
@@ -113,6 +114,8 @@ class RunState:
     """Events so far."""
     ended: RunEnded | None = None
     """None unless the last event is the run's end."""
+    quarantined: list[DeviceQuarantined] = field(default_factory=list)
+    """Devices that were given up, in order; a later sitting may have used them again."""
 
 
 def fold(records: Iterable[Record]) -> RunState:
@@ -139,6 +142,9 @@ def apply(state: RunState, record: Record) -> None:
     body = record.body
     state.ended = body if isinstance(body, RunEnded) else None
     if isinstance(body, RunEnded):
+        return
+    if isinstance(body, DeviceQuarantined):
+        state.quarantined.append(body)
         return
     if isinstance(body, SearchStarted):
         _start(state, record, body)

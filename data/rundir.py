@@ -111,6 +111,19 @@ class RunDir:
         """
         return _read_json(self.manifest_path)
 
+    def identity(self) -> str:
+        """Return what tells this run from any other, wherever its folder lies and is called.
+
+        Its name where it has no manifest.
+
+        Raises:
+            StoreError: the manifest is damaged.
+        """
+        if not self.manifest_path.is_file():
+            return self.name
+        manifest = self.read_manifest()
+        return f"{manifest.get('name', self.name)} of {manifest.get('created')}"
+
     def keep_serving(self, figures: Mapping[str, Any]) -> None:
         """Add what a programmer's servers did in one sitting to the manifest's list `serving`.
 

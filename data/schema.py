@@ -110,6 +110,7 @@ JOURNAL_SCHEMA = pa.schema(
         _field("exhausted", pa.bool_(), kinds="answer_received expansion_cancelled"),
         _field("note", pa.string(), kinds="answer_received"),
         _field("trace", pa.string(), unit="sha256 of an artefact", kinds="answer_received"),
+        _field("reasoning", pa.string(), unit="sha256 of an artefact", kinds="answer_received"),
         _field(
             "candidate",
             pa.string(),
@@ -136,7 +137,14 @@ JOURNAL_SCHEMA = pa.schema(
         _field("node", pa.int64(), kinds="told"),
         _field("reward", pa.float64(), kinds="told"),
         _field("energy_reduction", pa.float64(), unit="reference / candidate", kinds="told"),
-        _field("reason", pa.string(), kinds="evidence expansion_cancelled search_ended"),
+        _field("device", pa.string(), kinds="device_quarantined"),
+        _field("device_name", pa.string(), kinds="device_quarantined"),
+        _field("host", pa.string(), kinds="device_quarantined"),
+        _field(
+            "reason",
+            pa.string(),
+            kinds="evidence expansion_cancelled search_ended device_quarantined",
+        ),
         # A search's is 0 or 1; a run's counts its failed searches.
         _field("failed", pa.int64(), unit="searches", kinds="search_ended run_ended"),
     ],

@@ -22,7 +22,7 @@ from kopt.data.record import Record
 from kopt.data.rundir import RunDir, RunStatus
 from kopt.data.search_digest import Profiled, SearchDigest, SpeedupOver
 from kopt.errors import ConfigError, StoreError
-from kopt.events import RunEnded, SearchStarted
+from kopt.events import DeviceQuarantined, RunEnded, SearchStarted
 from kopt.problem import Problem
 
 ARM_SECTIONS = (
@@ -80,7 +80,7 @@ def read_trials(run: RunDir, *, label: str, over: SpeedupOver = "recorded") -> R
         events += 1
         body = record.body
         end = body if isinstance(body, RunEnded) else None
-        if isinstance(body, RunEnded):
+        if isinstance(body, RunEnded | DeviceQuarantined):
             continue
         if isinstance(body, SearchStarted):
             if record.search in searches:

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from kopt.actors.compiled.config import CompiledConfig
 from kopt.actors.config import (
     ClusterConfig,
     DeviceKind,
@@ -31,7 +32,7 @@ from kopt.tools.diagnosis import MAX_FINDINGS
 from kopt.tools.energy_reward import EPSILON
 from kopt.tools.feedback import FeedbackMode
 
-MODEL_KINDS = ("openai", "vllm")
+MODEL_KINDS = ("openai", "vllm", "ensemble")
 """Programmers that are models: they can be asked for more than candidates."""
 
 
@@ -140,6 +141,10 @@ class RunConfig(Section):
     problem: tuple[str, ...] = Field(min_length=1)
     """What to search: names, globs over names, or paths of files; a single one may stand alone."""
     problems: ProblemsConfig = Field(default_factory=ProblemsConfig)
+    mode: Literal["kernel", "compiled"] = "kernel"
+    """`kernel`: problems are searched as they are. `compiled`: each is compiled by torch.compile,
+    its generated kernels become the problems, and winners are put back (KernelOPT)."""
+    compiled: CompiledConfig = Field(default_factory=CompiledConfig)
     seed: tuple[int, ...] = Field(default=(0,), min_length=1)
     """One search a seed and problem; a single one may stand alone."""
     arm: str | None = None

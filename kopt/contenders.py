@@ -1,4 +1,4 @@
-"""Which baselines deserve a process of their own, by what is known of their times.
+"""Which baselines deserve a process of their own, and which a race, by what is known of them.
 
 Pure. Compiling a reference costs seconds to minutes, which is lost where it cannot be the best.
 """
@@ -34,3 +34,18 @@ def contenders(
         elif baseline == name or known_us[name] <= (1.0 + DRIFT_SHARE) * min(rivals_us):
             found.append(name)
     return found
+
+
+def rivals(best: Baseline, *, seen_us: Mapping[Baseline, tuple[float, float]]) -> list[Baseline]:
+    """Return those that may be the best as well: each took no longer once than the best once did.
+
+    Args:
+        best: by its median.
+        seen_us: least and greatest time of each that can be raced, measured beside each other.
+    """
+    _, most_us = seen_us[best]
+    return [
+        name
+        for name, (least_us, _) in seen_us.items()
+        if name not in (best, "max_autotune") and least_us <= most_us
+    ]

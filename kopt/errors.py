@@ -59,6 +59,10 @@ class ProgrammerRefused(ProgrammerUnavailable):
     """The programmer will never write as it is set up (wrong key, unknown model, no recording)."""
 
 
+class AnswerAwaited(KoptError):
+    """Whoever writes has not answered yet. What was asked stays open for a later sitting."""
+
+
 class StoreError(KoptError):
     """The run folder cannot be read or written (no space, locked by another driver, damaged)."""
 

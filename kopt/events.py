@@ -88,6 +88,8 @@ class AnswerReceived:
     note: str
     trace: str | None = None
     """Artefact: JSON of `prompt_token_ids`, `token_ids` and `logprobs`; None where not kept."""
+    reasoning: str | None = None
+    """Artefact: what the model thought, served apart from its words; None where nothing was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +247,20 @@ class SearchEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceQuarantined:
+    """A device is lent no more in this sitting: it is not to be trusted. Of no search."""
+
+    kind: ClassVar[str] = "device_quarantined"
+    device: str
+    """The GPU's UUID, or host and worker where it has none."""
+    device_name: str
+    """The GPU's name, or the CPU's model."""
+    host: str
+    reason: str
+    """On what evidence, in one line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnded:
     """The fleet is over: every search ended."""
 
@@ -268,6 +284,7 @@ EventBody = (
     | Told
     | ExpansionCancelled
     | SearchEnded
+    | DeviceQuarantined
     | RunEnded
 )
 
@@ -288,6 +305,7 @@ EVENT_TYPES: dict[str, type[EventBody]] = {
         Told,
         ExpansionCancelled,
         SearchEnded,
+        DeviceQuarantined,
         RunEnded,
     )
 }

@@ -33,6 +33,14 @@ class Block:
     """All calls with what was done between them, by the child's clock."""
     calls_us: tuple[float, ...] = ()
     """Each call, by the child's clock, where it told them apart."""
+    free_share: float = 1.0
+    """Of its time, in which no thread of the child waited for a processor; 1 where that is not
+    known, or does not matter."""
+
+    @property
+    def net_call_us(self) -> float:
+        """One call, without what its child waited for a processor."""
+        return self.call_us * self.free_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,6 +160,8 @@ class Completion:
     """Tokens of a prompt that several completions share are counted with the first."""
     tool_calls: tuple[Mapping[str, Any], ...] = ()
     """Tools that were called on the way, in order: `name`, `arguments`, `result`, as text."""
+    reasoning: str = ""
+    """What the model thought beside its words, where the server gives it apart from them."""
     trace: TokenTrace | None = None
     """Of the last turn where tools were called; None where it was not asked for or not given."""
 

@@ -7,7 +7,8 @@ Everything is what `kopt run` uses (Ray actors on their lanes, the journal on di
 itself: candidates are written in the driver, builds and verdicts come at once. The last line with
 --json is one object: candidates, wall_s, candidates_per_s, driver_cpu_ms (of the driver's
 processor for each candidate, Ray's threads in it included: a busy host does not change it much),
-driver_rss_mb.
+driver_rss_mb, resume_s (to fold the journal and rebuild every tree, as `kopt resume` does before
+it goes on), resume_rss_mb (most memory by then).
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from kopt.actors.config import ClusterConfig, EvaluateConfig
 from kopt.actors.pool import RayEvaluator
 from kopt.actors.quiet import Quiet
 from kopt.clock import SystemClock
-from kopt.data.journal import Journal
+from kopt.data.fold import fold
+from kopt.data.journal import Journal, read_events
 from kopt.driver.loop import Driver, Pace
+from kopt.driver.replay import resumed_task
 from kopt.driver.task import SearchSpec, SearchTask
 from kopt.problem import Problem
 from kopt.reward import RewardRule
@@ -49,7 +52,7 @@ def main() -> None:
     print(
         f"{result['candidates']} candidates in {result['wall_s']:.1f} s: "
         f"{result['candidates_per_s']:.0f} a second, driver {result['driver_cpu_ms']:.2f} ms of "
-        f"processor each, {result['driver_rss_mb']:.0f} MB",
+        f"processor each, {result['driver_rss_mb']:.0f} MB; resumed in {result['resume_s']:.1f} s",
         file=sys.stderr,
     )
     if "--json" in sys.argv:
@@ -92,6 +95,8 @@ def measure(*, trees: int, candidates: int, devices: int, in_flight: int) -> dic
             return time.monotonic() - began_s, time.process_time() - began_cpu_s
 
         wall_s, cpu_s = asyncio.run(drive())
+        rss_mb = _most_memory_mb()
+        resume_s = _time_resume(Path(folder), tasks)
     told = sum(task.tree.told() for task in tasks)
     return {
         "trees": trees,
@@ -99,8 +104,23 @@ def measure(*, trees: int, candidates: int, devices: int, in_flight: int) -> dic
         "wall_s": wall_s,
         "candidates_per_s": told / wall_s,
         "driver_cpu_ms": 1e3 * cpu_s / told,
-        "driver_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "driver_rss_mb": rss_mb,
+        "resume_s": resume_s,
+        "resume_rss_mb": _most_memory_mb(),
     }
+
+
+def _time_resume(folder: Path, tasks: list[SearchTask]) -> float:
+    """Return the seconds until every search could go on from the journal alone."""
+    began_s = time.monotonic()
+    state = fold(read_events(folder))
+    for task in tasks:
+        resumed_task(task.spec, state.searches[task.spec.name])
+    return time.monotonic() - began_s
+
+
+def _most_memory_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def _task(config: MctsConfig, number: int) -> SearchTask:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from kopt.actors.rewriter.worker import RewriterWorker
 from kopt.candidate import Candidate
 from kopt.evaluation import Evaluation
 from kopt.expansion import Expansion, Mode
-from kopt.ports import Attempt, WriteRequest
+from kopt.ports import Answer, Attempt, WriteRequest
 from kopt.problem import Problem
 from kopt.verdict import Correct
 
@@ -33,10 +35,18 @@ class Tried:
     note: str = ""
     """Why there is none, or none more."""
     wall_s: float = 0.0
+    ends_s: float = float("inf")
+    """On the monotonic clock: when no further candidate is begun."""
 
-    def best(self) -> Attempt | None:
-        """Return the correct candidate with the highest low end of its interval."""
+    def best(self, *, plain: bool = False) -> Attempt | None:
+        """Return the correct candidate with the highest low end of its interval.
+
+        Args:
+            plain: leave out those that take a float32 product as three tf32 products.
+        """
         correct = [a for a in self.attempts if isinstance(a.evaluation.verdict, Correct)]
+        if plain:
+            correct = [a for a in correct if "tf32" not in a.candidate.source]
         return max(correct, key=lambda a: _low(a.evaluation), default=None)
 
 
@@ -48,24 +58,47 @@ class Judge:
     ) -> None:
         """Start the lanes."""
         self.evaluate = evaluate
-        self.writer = RewriterWorker(fold=fold)
+        self._writer = RewriterWorker(fold=fold)
+        # One at a time, while the candidates of other problems are judged.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="rewriter")
         self.evaluator = RayEvaluator(
             cluster,
-            config=ClusterConfig(devices=cluster.devices, build_workers=cluster.build_workers),
+            config=ClusterConfig(
+                devices=cluster.devices,
+                build_workers=cluster.build_workers,
+                in_flight=cluster.in_flight,
+            ),
             evaluate=evaluate,
             cache_dir=cache_dir,
             quiet=Quiet(cluster.device),
         )
 
+    async def write(self, request: WriteRequest) -> tuple[Answer, float]:
+        """Return candidates, and the milliseconds that the rewriter took for them."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._timed, request)
+
+    def _timed(self, request: WriteRequest) -> tuple[Answer, float]:
+        began_s = time.perf_counter()
+        answer = self._writer.write(request, self.evaluate.module_mode)
+        return answer, 1e3 * (time.perf_counter() - began_s)
+
     def close(self) -> None:
         """Let the lanes go."""
+        self._thread.shutdown()
         self.evaluator.close()
 
 
-async def try_problem(judge: Judge, problem: Problem, *, candidates: int) -> Tried:
-    """Write and judge up to so many candidates: of the root, then of the best of those."""
-    tried = Tried()
+async def try_problem(judge: Judge, problem: Problem, *, candidates: int, budget_s: float) -> Tried:
+    """Write and judge up to so many candidates: of the root, then of the best of those.
+
+    Args:
+        judge: writes and judges.
+        problem: to try.
+        candidates: at most.
+        budget_s: wall time after which no further one is begun.
+    """
     began_s = time.monotonic()
+    tried = Tried(ends_s=began_s + budget_s)
     of_root = max(1, round(candidates * ROOT_SHARE))
     await _expand(judge, problem, tried, parent=None, limit=of_root)
     best = tried.best()
@@ -84,7 +117,7 @@ async def _expand(
     target = await judge.evaluator.target()
     mode: Mode = "initial" if parent is None else "optimize"
     for slot in range(2 * limit):
-        if len(tried.attempts) >= limit:
+        if len(tried.attempts) >= limit or time.monotonic() > tried.ends_s:
             return
         expansion = Expansion(
             ordinal=0,
@@ -104,9 +137,8 @@ async def _expand(
             expansion=expansion,
             parent=parent,
         )
-        began_s = time.perf_counter()
-        answer = judge.writer.write(request, judge.evaluate.module_mode)
-        tried.propose_ms.append(1e3 * (time.perf_counter() - began_s))
+        answer, took_ms = await judge.write(request)
+        tried.propose_ms.append(took_ms)
         tried.note = answer.note or tried.note
         for candidate in answer.candidates:
             if candidate.candidate_id not in known:

@@ -14,6 +14,7 @@ from typing import Any
 from bench_rewriter_judge import Tried
 
 from kopt.actors.rewriter.plan import plan_of
+from kopt.ports import Attempt
 from kopt.problem import Problem
 from kopt.verdict import Correct
 
@@ -36,6 +37,8 @@ class Row:
     """Over the faster baseline."""
     low: float
     high: float
+    plain: float
+    """Speed-up of the best candidate without products of three tf32 products each."""
     time_us: float
     eager_us: float
     compile_us: float
@@ -47,6 +50,8 @@ class Row:
     fold: str
     """Whether weights are folded at every call or once; empty where none is folded."""
     language: str
+    way: str
+    """How the best one gets its time: own products, a compiler, a CUDA graph, memory formats."""
     plan: str
     tried: int
     correct: int
@@ -64,7 +69,8 @@ class Row:
             f"  {self.speedup:.2f} [{self.low:.2f}, {self.high:.2f}]{self.time_us:>11.1f}"
             f"{self.eager_us:>11.1f}{self.compile_us:>11.1f} {self.correct}/{self.tried}"
             f"{self.capture_ms:>7.0f}{self.propose_ms:>6.0f}  {self.wall_s:.0f} s {self.kind} "
-            f"{self.fold} {self.rules} {self.note}{' DEGENERATE' if self.degenerate else ''}"
+            f"{self.fold} {self.way} {self.rules} {self.note}"
+            f"{' DEGENERATE' if self.degenerate else ''}"
         )
 
 
@@ -75,8 +81,8 @@ def row_of(problem: Problem, tried: Tried, *, ladder: str) -> Row:
     told: dict[str, Any] = dict.fromkeys(
         ("time_us", "eager_us", "compile_us", "max_autotune_us", "sol_share"), nan
     )
-    told |= dict.fromkeys(("over_eager", "over_compile", "speedup", "low", "high"), 1.0)
-    told |= {"rules": "", "fold": "", "language": "", "plan": ""}
+    told |= dict.fromkeys(("over_eager", "over_compile", "speedup", "low", "high", "plain"), 1.0)
+    told |= {"rules": "", "fold": "", "language": "", "way": "", "plan": ""}
     kind = tried.attempts[0].evaluation.verdict.reason if tried.attempts else "none"
     degenerate = problem.degenerate
     if best is not None:
@@ -87,6 +93,7 @@ def row_of(problem: Problem, tried: Tried, *, ladder: str) -> Row:
         times = {"eager": timing.eager_us, "compile": timing.compile_us or nan}
         against = times.get(timing.baseline, nan)
         source = best.candidate.source
+        plain = tried.best(plain=True)
         told = {
             "time_us": timing.time_us,
             "eager_us": timing.eager_us,
@@ -98,7 +105,9 @@ def row_of(problem: Problem, tried: Tried, *, ladder: str) -> Row:
             "speedup": timing.speedup,
             "low": timing.speedup_ci[0],
             "high": timing.speedup_ci[1],
+            "plain": 1.0 if plain is None else _speedup(plain),
             "rules": _rules(source),
+            "way": _way(source),
             "fold": _fold(source),
             "language": best.candidate.language,
             "plan": str(plan_of(source)),
@@ -120,6 +129,22 @@ def row_of(problem: Problem, tried: Tried, *, ladder: str) -> Row:
         note=tried.note,
         **told,
     )
+
+
+def _speedup(attempt: Attempt) -> float:
+    assert isinstance(attempt.evaluation.verdict, Correct)
+    return attempt.evaluation.verdict.timing.speedup
+
+
+def _way(source: str) -> str:
+    plan = plan_of(source)
+    if plan is None:
+        return ""
+    ways = [*plan.vendor]
+    ways += ["compiler"] * plan.compiled + ["graph"] * plan.graphed
+    if plan.schedule is not None and "tf32" in source:
+        ways.append("products")
+    return " ".join(ways)
 
 
 def _rules(source: str) -> str:
@@ -174,6 +199,7 @@ def figures(rows: Sequence[Row]) -> dict[str, Any]:
             row.max_autotune_us / row.time_us for row in counted if row.kind == "correct"
         ),
         "geomean_best": _geomean(row.speedup for row in counted),
+        "geomean_without_own_products": _geomean(row.plain for row in counted),
         "geomean_eager": _geomean(row.over_eager for row in counted),
         "geomean_compile": _geomean(row.over_compile for row in counted),
     }

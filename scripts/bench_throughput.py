@@ -105,10 +105,12 @@ def main() -> None:
                 sys.exit(str(error))
             result |= more
         if "other" in options.sides:
+            sample = sample_of(candidates, size=options.samples)
             for form in ("cold", "warm"):
                 print(f"the other evaluator, {form}", file=sys.stderr)
                 other[form] = judge_each(
-                    sample_of(candidates, size=options.samples),
+                    # Warm is who was judged before: the builds of others are not there.
+                    sample[: len(other["cold"])] if form == "warm" else sample,
                     device=options.device,
                     folder=Path(folder) / "other",
                     clone=clone,

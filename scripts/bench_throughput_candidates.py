@@ -5,6 +5,7 @@ Every source is distinct: tiles, unrolling or chunks differ, or what is wrong wi
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from string import Template
 from typing import Literal
@@ -101,7 +102,12 @@ def mixed_candidates(device: Device, *, per_problem: int) -> list[Mixed]:
 
 
 def sample_of(candidates: list[Mixed], *, size: int) -> list[Mixed]:
-    """Return so many of the candidates (all, where there are fewer), of each kind its share."""
+    """Return so many of the candidates (all, where there are fewer), of each kind its share.
+
+    In an order of which any first part has every language, and of each one what differs from what
+    was before: the time may be over before all are judged. CUDA, which takes its evaluator a
+    minute, comes last in each round.
+    """
     kinds = sorted(
         range(len(candidates)),
         key=lambda place: (candidates[place].candidate.language, candidates[place].outcome, place),
@@ -109,7 +115,24 @@ def sample_of(candidates: list[Mixed], *, size: int) -> list[Mixed]:
     count = min(size, len(candidates))
     # From the middle of each of `count` equal parts, so that no kind is favoured.
     chosen = [kinds[(2 * part + 1) * len(kinds) // (2 * count)] for part in range(count)]
-    return [candidates[place] for place in sorted(chosen)]
+    return _spread([candidates[place] for place in sorted(chosen)])
+
+
+def _spread(sample: list[Mixed]) -> list[Mixed]:
+    """Take one of each language in turn, of those left the outcome that was taken least."""
+    left: dict[str, list[Mixed]] = {}
+    for each in sample:
+        left.setdefault(each.candidate.language, []).append(each)
+    turns = sorted(left, key=lambda name: (name == "cuda", -len(left[name]), name))
+    taken: list[Mixed] = []
+    while len(taken) < len(sample):
+        for language in turns:
+            if left[language]:
+                seen = Counter(each.outcome for each in taken)
+                next_one = min(left[language], key=lambda each: seen[each.outcome])
+                left[language].remove(next_one)
+                taken.append(next_one)
+    return taken
 
 
 def hanging_candidate(device: Device) -> Mixed:

@@ -1,9 +1,10 @@
 """Profile ten kernels with one fault planted in each, on a GPU, and record the evidence.
 
 For each source in tests/golden/findings/planted_sources, which is its own problem and candidate:
-profiled by the real collectors, its evidence written without anything that names the host to
-tests/golden/findings/recorded/NAME.evidence.json, and the first finding printed beside the expected
-one. One failure costs one kernel. It fits three minutes of a GPU.
+built as the build lane builds it, profiled by the real collectors, its evidence written without
+anything that names the host to tests/golden/findings/recorded/NAME.evidence.json, and the first
+finding printed beside the expected one. One failure costs one kernel. It fits three minutes of a
+GPU. `python scripts/regen_golden.py findings` then writes what the tools say beside each.
 
     python scripts/record_planted.py [out=FOLDER] [only=NAME,NAME] [budget_s=170] [--json]
 """
@@ -19,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from kopt.actors.builder import Builder
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.evidence.profiler import DeviceProfiler, Profile, Subject
 from kopt.candidate import Candidate
@@ -54,6 +56,10 @@ def main() -> int:
         for name, ability in has.rows().items():
             print(f"{name}: {'on' if ability.ok else 'OFF'}: {ability.found} {ability.fix}")
         print(f"probed in {time.monotonic() - began_s:.1f} s; missing: {has.missing_counters}")
+        built_s = time.monotonic()
+        for line in _built(names):
+            print(line)
+        print(f"built in {time.monotonic() - built_s:.1f} s")
         for begin in range(0, len(names), TOGETHER):
             together = names[begin : begin + TOGETHER]
             if time.monotonic() - began_s > budget_s:
@@ -85,6 +91,21 @@ def subject(name: str) -> Subject:
         problem=Problem(name=f"planted/{name}", source=source),
         candidate=Candidate(source=source, language=language, programmer="file"),
     )
+
+
+def _built(names: list[str]) -> list[str]:
+    """Build all, as a search does before it profiles; return what went wrong."""
+    builder = Builder(EvaluateConfig(), "cuda", str(cache_dir()))
+    said = []
+    try:
+        for name in names:
+            planted = subject(name)
+            built = builder.build(planted.problem, planted.candidate)
+            if built.verdict is not None:
+                said.append(f"{name}: {built.verdict.reason}")
+    finally:
+        builder.close()
+    return said
 
 
 def _profiled(profiler: DeviceProfiler, names: list[str]) -> list[Profile | str]:
@@ -124,6 +145,7 @@ def _row(name: str, profile: Profile | str, *, out: Path, seconds: float) -> dic
         "kernels": [f"{k.name[:40]} {k.owner} {k.time_us}" for k in evidence.kernels],
         "bytes": path.stat().st_size,
         "seconds": round(seconds, 2),
+        "took_s": dict(profile.took_s),
         "remarks": list(profile.remarks),
         "disagreement": profile.disagreement,
     }

@@ -55,6 +55,8 @@ def compiler_environment(cache_dir: Path) -> dict[str, str]:
     folder = toolchain_folder(cache_dir.absolute(), compilers=compilers)
     if folder.is_dir() and _reason(folder) is None:
         environment["CXX"] = str(folder / "bin" / "g++")
+        # It was tried out: torch need not ask it who it is, twice for each extension it loads.
+        environment["TORCH_DONT_CHECK_COMPILER_ABI"] = "1"
         if compilers.nvcc is not None:
             environment["PYTORCH_NVCC"] = str(folder / "bin" / "nvcc")
     return environment

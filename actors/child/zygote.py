@@ -4,8 +4,9 @@ Fork costs a tenth of a second where a fresh interpreter with torch costs second
 operation of its own (a parallel region before a fork would leave the child's OpenMP broken) and
 has one thread. Orphans of a child become its own children and are killed with it.
 
-Run as `python -m kopt.actors.child.zygote FD LEVELS [compile]`, FD a connected socket; see
-kopt.actors.supervisor.zygote.
+Run as `python -m kopt.actors.child.zygote FD LEVELS [WORD …]`, FD a connected socket, with words
+that say what is loaded ahead (preload.py); see kopt.actors.supervisor.zygote. Its first message is
+`ready`, or `refused` where what it loaded leaves it of no use.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import time
 import traceback
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,19 @@ from kopt.actors.child.sandbox.probe import unavailable
 
 KILL_S = 5.0
 """Seconds to wait for a killed process to be gone."""
+LOOK_S = 0.002
+"""Between two looks at one that is going, where nobody else is served meanwhile."""
+
+
+@dataclass(slots=True)
+class _Ending:
+    """A child that is being ended."""
+
+    began_s: float
+    status: int | None = None
+    """Its exit status once it is gone, negative for a signal."""
+    gone_s: float = 0.0
+    """When it was."""
 
 
 class Zygote:
@@ -47,6 +63,7 @@ class Zygote:
         if self._groups is not None:
             remove_stale_groups(self._groups)
         self._children: set[int] = set()
+        self._endings: dict[int, _Ending] = {}
 
     def serve(self) -> None:
         """Answer orders until the supervisor is gone."""
@@ -59,7 +76,8 @@ class Zygote:
             if order["op"] == "spawn":
                 self._channel.send({"pid": self._spawn(order, fds)})
             elif order["op"] == "end":
-                self._channel.send({"status": self._end(int(order["pid"]))})
+                status = self._end(int(order["pid"]))
+                self._channel.send({"going": True} if status is None else {"status": status})
             else:
                 raise ValueError(f"unknown order {order['op']!r}")
 
@@ -87,6 +105,7 @@ class Zygote:
             os.close(output)
             os.environ.clear()
             os.environ.update(order["environment"])
+            tempfile.tempdir = None  # imports asked for the zygote's, where a child may not write
             wanted = Confinement.from_json(order["confinement"])
             sandbox = confine(wanted, levels=self._levels, group=_group(os.getppid(), os.getpid()))
             from kopt.actors.child.runner import Runner
@@ -99,76 +118,91 @@ class Zygote:
         finally:
             os._exit(code)
 
-    def _end(self, pid: int) -> int:
-        """Kill a child's group and every orphan; return its exit status (negative: signal)."""
-        status = 0
-        if pid in self._children:
-            status = _reap(pid, guarded="pid" in self._levels)
-            self._children.discard(pid)
-        self._sweep()
+    def _end(self, pid: int) -> int | None:
+        """Kill a child's group and every orphan, and look whether they are gone.
+
+        Nothing is waited for: a kernel that hangs keeps its process for seconds, in which others
+        are to be forked.
+
+        Returns:
+            Its exit status (negative: signal); None while it is going, to be asked for again.
+        """
+        if pid not in self._children:
+            return 0
+        ending = self._endings.setdefault(pid, _Ending(time.monotonic()))
+        if ending.status is None:
+            ending.status = self._reaped(pid, since_s=ending.began_s)
+            ending.gone_s = time.monotonic()
+        if ending.status is None:
+            return None
+        if self._sweep() and time.monotonic() < ending.gone_s + KILL_S:
+            return None
+        self._children.discard(pid)
+        del self._endings[pid]
         if self._groups is not None:
             remove_group(self._groups, name=_group(os.getpid(), pid))
-        return status
+        return ending.status
+
+    def _reaped(self, pid: int, *, since_s: float) -> int | None:
+        """End a child of ours; its status once it is gone. One that ended by itself keeps its own.
+
+        A guard is asked to: it kills what it guards, and ends as that ended. Otherwise the whole
+        process group is killed.
+        """
+        guarded = "pid" in self._levels
+        waited, status = os.waitpid(pid, os.WNOHANG)
+        if waited:
+            if not guarded:
+                _kill_group(pid)
+            return os.waitstatus_to_exitcode(status)
+        late_s = time.monotonic() - since_s
+        if guarded and late_s < KILL_S:
+            _signal(pid, signal.SIGTERM)
+        else:
+            _kill_group(pid)
+        return -signal.SIGKILL if late_s > (2 if guarded else 1) * KILL_S else None
 
     def _end_all(self) -> None:
         """Kill every child with what it started: the supervisor closed, or was killed."""
         for pid in list(self._children):
             self._end(pid)
-        self._sweep()
-
-    def _sweep(self) -> None:
-        """Kill what became ours without having been forked by us."""
+        for pid in list(self._children):
+            while self._end(pid) is None:
+                time.sleep(LOOK_S)
         deadline_s = time.monotonic() + KILL_S
-        while time.monotonic() < deadline_s:
-            strays = [pid for pid in _children_of(os.getpid()) if pid not in self._children]
-            if not strays:
-                return
-            for pid in strays:
-                _kill(pid)
-                _wait(pid)
+        while self._sweep() and time.monotonic() < deadline_s:
+            time.sleep(LOOK_S)
+
+    def _sweep(self) -> bool:
+        """Kill what became ours without having been forked by us; say whether any is left."""
+        strays = [pid for pid in _children_of(os.getpid()) if pid not in self._children]
+        for pid in strays:
+            _signal(pid, signal.SIGKILL)
+        gone = [_is_gone(pid) for pid in strays]  # each is looked after, whatever the others do
+        return not all(gone)
 
 
 def _group(zygote: int, child: int) -> str:
     return f"{zygote}-{child}"
 
 
-def _reap(pid: int, *, guarded: bool) -> int:
-    """End a child of ours and return its status; one that ended by itself keeps its own.
-
-    A guard is asked to: it kills what it guards, and ends as that ended. Otherwise the whole
-    process group is killed.
-    """
-    waited, status = os.waitpid(pid, os.WNOHANG)
-    if waited == 0 and guarded:
-        os.kill(pid, signal.SIGTERM)
-        waited, status = _wait(pid)
-    if waited == 0 or not guarded:
-        _kill_group(pid)
-    if waited == 0:
-        waited, status = _wait(pid)
-    return os.waitstatus_to_exitcode(status) if waited else -signal.SIGKILL
-
-
-def _wait(pid: int) -> tuple[int, int]:
-    """Wait for a child of ours to be gone, for KILL_S at most."""
-    deadline_s = time.monotonic() + KILL_S
-    waited, status = os.waitpid(pid, os.WNOHANG)
-    while waited == 0 and time.monotonic() < deadline_s:
-        time.sleep(0.002)
-        waited, status = os.waitpid(pid, os.WNOHANG)
-    return waited, status
+def _is_gone(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True
 
 
 def _kill_group(pid: int) -> None:
     try:
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:
-        _kill(pid)
+        _signal(pid, signal.SIGKILL)
 
 
-def _kill(pid: int) -> None:
+def _signal(pid: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
 
 
 def _children_of(parent: int) -> list[int]:
@@ -196,22 +230,12 @@ def main() -> None:
     levels = _available(sys.argv[2])
     conceal()
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
-    import torch
+    from kopt.actors.child.preload import Preload
 
-    if "compile" in sys.argv[3:]:  # a child that compiles finds the compiler loaded
-        import torch._inductor.codegen.cpp
-        import torch._inductor.codegen.cpp_wrapper_gpu
-        import torch._inductor.codegen.cuda_combined_scheduling
-        import torch._inductor.compile_fx
-        import torch._inductor.fx_passes.efficient_conv_bn_eval
-        import torch._inductor.fx_passes.fuse_attention
-        import torch._inductor.fx_passes.pad_mm
-
-    import kopt.actors.child.runner  # noqa: F401 - loaded once, for every child
-
-    if torch.version.cuda is not None:
-        with suppress(ImportError):  # Triton candidates will say so themselves
-            import triton  # noqa: F401 - loaded once, for every child
+    refused = Preload.from_words(sys.argv[3:]).load()
+    if refused:
+        channel.send({"refused": refused})
+        return
     channel.send({"ready": os.getpid()})
     Zygote(channel, levels=levels).serve()
 

@@ -15,12 +15,12 @@ import signal
 import sys
 import time
 import traceback
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from kopt.actors.child.preload import load_triton
 from kopt.actors.child.sandbox.landlock import devices, write_only_below
 from kopt.actors.child.sandbox.limits import die_first, limit_process
 from kopt.actors.child.sandbox.privileges import die_with_parent, forbid_new_privileges
@@ -29,6 +29,8 @@ from kopt.actors.evidence.forward import load_forward
 from kopt.actors.evidence.in_child import warm
 from kopt.actors.evidence.order import order_from_json
 
+STAGES = "stages.json"
+"""File in a job's folder: how long each stage took, seconds."""
 MAX_WORDS = 2_000
 """Characters of what is said of a failure."""
 
@@ -36,16 +38,18 @@ MAX_WORDS = 2_000
 def main() -> int:
     """Run each job of the task; say in its report which process it was, and what failed."""
     task = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    with suppress(ImportError):  # Triton candidates will say so themselves
-        import triton  # noqa: F401 - loaded once, for every job
+    load_triton()  # once, for every job: the key of its cache is the hash of half a gigabyte
+    start = {"start": time.time() - task["began_s"]} if "began_s" in task else {}
     report = Path(task["report"])
     for job in task["jobs"]:
         if task["forks"]:
             pid, failed = _forked(job, limit_s=task["job_s"])
         else:
             pid, failed = os.getpid(), _run(job)
+        said = {"pid": pid, "failed": failed, "took_s": {**start, **_stages(job)}}
         with report.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps({"pid": pid, "failed": failed}) + "\n")
+            lines.write(json.dumps(said) + "\n")
+        start = {}
     return 0
 
 
@@ -80,6 +84,14 @@ def _forked(job: dict[str, Any], *, limit_s: float) -> tuple[int, str]:
 
 def _run(job: dict[str, Any]) -> str:
     """Run a job here, confined; return what failed."""
+    took_s: dict[str, float] = {}
+    last_s = time.monotonic()
+
+    def passed(stage: str) -> None:
+        nonlocal last_s
+        now_s = time.monotonic()
+        took_s[stage], last_s = now_s - last_s, now_s
+
     try:
         os.environ.update(job["environment"])
         os.chdir(job["folder"])
@@ -91,17 +103,32 @@ def _run(job: dict[str, Any]) -> str:
             cudnn_tf32=order.cudnn_tf32,
         )
         _confine(job)
+        passed("open")
         with torch.no_grad():
             forward = load_forward(order, device=device, folder=Path(job["folder"]))
             forward.reference = None
+            passed("load")
             warm(forward, device)
+            passed("warm")
             torch.cuda.profiler.start()  # type: ignore[no-untyped-call]
             forward.run()
             device.check()
             torch.cuda.profiler.stop()  # type: ignore[no-untyped-call]
+            passed("count")
+        Path(job["folder"], STAGES).write_text(json.dumps(took_s), encoding="utf-8")
     except BaseException as error:  # noqa: BLE001 - the process boundary: all is reported
         return "".join(traceback.format_exception(error))[-MAX_WORDS:]
     return ""
+
+
+def _stages(job: dict[str, Any]) -> dict[str, Any]:
+    """How long a job's stages took, as it wrote; empty where it did not get to its end."""
+    try:
+        with Path(job["folder"], STAGES).open(encoding="utf-8", errors="replace") as file:
+            said = json.loads(file.read(MAX_WORDS))
+    except (OSError, ValueError):
+        return {}
+    return said if isinstance(said, dict) else {}
 
 
 def _confine(job: dict[str, Any]) -> None:

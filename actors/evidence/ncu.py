@@ -12,8 +12,9 @@ import json
 import logging
 import re
 import sys
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ JOB_S = 60.0
 LAUNCHES_PER_KERNEL = 2
 IMPORT_S = 60.0
 JOB_CPU_S = 600
+MAX_STAGES = 8
 RULE_SECTIONS = (
     "SpeedOfLight",
     "LaunchStats",
@@ -78,6 +80,9 @@ class Counted:
     rules: RulesReport | None = None
     failed: str = ""
     """Why there is none, in one line."""
+    took_s: Mapping[str, float] = field(default_factory=dict)
+    """Stage of its process to its seconds: `start` of the first (ncu, torch), `open`, `load`,
+    `warm`, `count`. By its own word."""
 
 
 def count(
@@ -102,6 +107,7 @@ def count(
         "jobs": [asdict(job) for job in jobs],
         "forks": forks,
         "job_s": JOB_S,
+        "began_s": time.time(),
         "report": str(folder / "report.jsonl"),
     }
     task_file = folder / "task.json"
@@ -122,13 +128,14 @@ def count(
         return [Counted(failed=_one_line(said.get("failed") or str(error))) for said in jobs_said]
     found = []
     for said in _said(folder, len(jobs)):
+        took_s = _seconds(said.get("took_s"))
         own = of_process(report, int(said["pid"])) if forks and "pid" in said else report
         if said.get("failed") or own is None or (forks and "pid" not in said):
             why = said.get("failed") or "none of its kernels were counted"
             _LOG.info("%s\n%s", why, _words(folder))
-            found.append(Counted(failed=f"ncu: {_one_line(str(why))}"))
+            found.append(Counted(failed=f"ncu: {_one_line(str(why))}", took_s=took_s))
         else:
-            found.append(Counted(report=own, rules=rules))
+            found.append(Counted(report=own, rules=rules, took_s=took_s))
     return found
 
 
@@ -201,6 +208,17 @@ def _said(folder: Path, num_jobs: int) -> list[dict[str, Any]]:
             record = {}
         said.append(record if isinstance(record, Mapping) else {})  # type: ignore[arg-type]
     return [*said, *({} for _ in range(num_jobs - len(said)))]
+
+
+def _seconds(said: object) -> dict[str, float]:
+    """Stages and their seconds, of what a job's own process says."""
+    if not isinstance(said, Mapping):
+        return {}
+    return {
+        str(stage)[:20]: float(seconds)
+        for stage, seconds in list(said.items())[:MAX_STAGES]
+        if isinstance(seconds, int | float) and 0 <= seconds < JOB_CPU_S
+    }
 
 
 def _words(folder: Path) -> str:

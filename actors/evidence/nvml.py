@@ -76,6 +76,30 @@ class Meter:
         except self._nvml.NVMLError as error:
             raise ProfileFailed(f"energy: the clock cannot be read ({error})") from None
 
+    def uuid(self) -> str:
+        """Return the name that the GPU has everywhere.
+
+        Raises:
+            ProfileFailed: it cannot be read.
+        """
+        try:
+            name = self._nvml.nvmlDeviceGetUUID(self._handle)
+        except self._nvml.NVMLError as error:
+            raise ProfileFailed(f"the GPU's UUID cannot be read ({error})") from None
+        return name.decode() if isinstance(name, bytes) else str(name)
+
+    def memory_errors(self) -> int | None:
+        """Return the memory errors that were not corrected since the driver was loaded.
+
+        None where the GPU does not count them (ECC is off, or it has none).
+        """
+        nvml = self._nvml
+        kinds = nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
+        try:
+            return int(nvml.nvmlDeviceGetTotalEccErrors(self._handle, *kinds))
+        except nvml.NVMLError:
+            return None
+
 
 def nvml_ability() -> Ability:
     """Return whether the energy counter answers."""

@@ -1,38 +1,36 @@
 """Profiling on one device: from a problem and its candidates to their evidence.
 
 A timeline first, by torch.profiler in a child, which takes a second; it names the kernels that
-matter, and ncu counts those. Binaries are read from what the candidate built. What fails is left
-out and said; only where nothing at all could be had is there no evidence.
+matter, and ncu counts those. Binaries are read meanwhile from what the candidate built. What fails
+is left out and said; only where nothing at all could be had is there no evidence.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from contextlib import ExitStack
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kopt.actors.build.cache import BuildCache
-from kopt.actors.build.compilers import build_key
-from kopt.actors.builder import BUILT_AHEAD
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName, describe
 from kopt.actors.evidence.binaries import Binaries, read_binaries
 from kopt.actors.evidence.capabilities import Capabilities
 from kopt.actors.evidence.energy import MEASURE_S
+from kopt.actors.evidence.found_builds import FoundBuilds
 from kopt.actors.evidence.ncu import Counted, NcuMeans, count
 from kopt.actors.evidence.probe import probe
 from kopt.actors.evidence.references import References
+from kopt.actors.evidence.subjects import Profile, Subject, evidence_of
 from kopt.actors.evidence.workbench import Workbench
 from kopt.actors.supervisor.child import ChildFailed
-from kopt.candidate import Candidate
 from kopt.energy_protocol import EnergyFigures, figures_from_report
 from kopt.errors import ProfileFailed
-from kopt.evaluation import Evaluation
-from kopt.evidence import Evidence, EvidenceLevel, Roofline
+from kopt.evidence import EvidenceLevel, Roofline
 from kopt.ports import Target
-from kopt.problem import Problem
 from kopt.tools.collect.assemble import Collected, assemble
 from kopt.tools.collect.host_trace import parse_host_trace
 from kopt.tools.collect.kineto import TracedKernel, TraceReport, parse_trace
@@ -40,40 +38,18 @@ from kopt.tools.collect.owners import owner
 from kopt.tools.collect.unreadable import UnreadableProfile
 from kopt.verdict import Correct
 
+__all__ = ["DeviceProfiler", "Profile", "Subject", "evidence_of", "that_matter"]
+
 _LOG = logging.getLogger(__name__)
 TRACE_S = 120.0
-"""Loading, compiling, warm-up and the traced calls of one candidate."""
+"""Loading, compiling, warm-up and the traced calls of one candidate, beside what it may take to
+build extensions where it or the reference does so."""
 MAX_COUNTED = 8
 """Kernels of a candidate that are counted, by share of the timeline."""
 COUNTED_SHARE = 0.01
 """Below this share of the device's time a kernel is not counted, unless it is the first."""
 LEVELS: tuple[EvidenceLevel, ...] = ("ncu", "timeline", "static")
 """The deepest first."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """A candidate that is to be profiled."""
-
-    problem: Problem
-    candidate: Candidate
-    evaluation: Evaluation | None = None
-    """With its timing; None where it was not judged."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
-    """What came of one."""
-
-    evidence: Evidence | None
-    """None where there is nothing at all; `failed` says why."""
-    failed: str = ""
-    remarks: tuple[str, ...] = ()
-    """What was left out, and why."""
-    disagreement: str = ""
-    """How its output differs from the reference's, by its own word."""
-    energy: EnergyFigures | None = None
-    """Measured beside the reference's, where that was asked for."""
 
 
 @dataclass(slots=True)
@@ -83,6 +59,8 @@ class _Progress:
     subject: Subject
     build_dir: Path
     is_cached: bool
+    builds: bool = False
+    """Whether a run of it may build extensions."""
     trace: TraceReport | None = None
     binaries: Binaries = field(default_factory=Binaries)
     counted: Counted = field(default_factory=Counted)
@@ -91,6 +69,16 @@ class _Progress:
     remarks: list[str] = field(default_factory=list)
     disagreement: str = ""
     failed: str = ""
+    took_s: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Note how long a stage takes."""
+        began_s = time.monotonic()
+        try:
+            yield
+        finally:
+            self.took_s[name] = self.took_s.get(name, 0.0) + time.monotonic() - began_s
 
 
 class DeviceProfiler:
@@ -105,7 +93,7 @@ class DeviceProfiler:
         self._target = describe(device)
         self._cache_dir = Path(cache_dir)
         self._bench = Workbench(config, device=device, cache_dir=self._cache_dir)
-        self._builds = BuildCache(self._cache_dir / "build")
+        self._builds = FoundBuilds(self._bench, cache_dir=self._cache_dir)
         self._references = References(self._bench, target=self._target)
 
     @property
@@ -141,54 +129,63 @@ class DeviceProfiler:
         has = self.capabilities()
         allowed = LEVELS[LEVELS.index(level) :]
         with ExitStack() as folders:
-            under_way = [self._begun(subject, folders) for subject in subjects]
-            for each in under_way:
-                if "timeline" in allowed and has.timeline.ok:
-                    self._trace(each)
-                elif not each.is_cached:
-                    self._trace(each)  # nothing is built yet: a run leaves what can be read
-                    each.trace = None
-                launched = {kernel.name: kernel.registers for kernel in _kernels(each.trace)}
-                each.binaries = read_binaries(
-                    each.build_dir, device=self._bench.device, launched=launched
+            under_way = []
+            for subject in subjects:
+                built = self._builds.of(subject, folders)
+                under_way.append(
+                    _Progress(subject, built.folder, is_cached=built.is_whole, builds=built.builds)
                 )
-            means = _means(has)
-            if "ncu" in allowed and means is not None:
-                self._count(under_way, means, with_rules=with_rules)
+            for each in under_way:
+                with each.stage("timeline"):
+                    if "timeline" in allowed and has.timeline.ok:
+                        self._trace(each)
+                    elif not each.is_cached:
+                        self._trace(each)  # nothing is built yet: a run leaves what can be read
+                        each.trace = None
+            means = _means(has) if "ncu" in allowed else None
+            # Disassembling needs no device: it is done while ncu runs.
+            with ThreadPoolExecutor(max_workers=1) as aside:
+                done = aside.submit(self._read_binaries, under_way)
+                if means is not None:
+                    self._count(under_way, means, with_rules=with_rules)
+                done.result()
             for each in under_way:
                 if with_energy and not each.failed:
-                    self._measure_energy(each, has)
-                each.roofline = self._references.roofline(
-                    each.subject.problem,
-                    capabilities=has,
-                    means=means if with_reference and "ncu" in allowed else None,
-                    remarks=each.remarks,
-                )
+                    with each.stage("energy"):
+                        self._measure_energy(each, has)
+                with each.stage("roofline"):
+                    each.roofline = self._references.roofline(
+                        each.subject.problem,
+                        capabilities=has,
+                        means=means if with_reference else None,
+                        remarks=each.remarks,
+                    )
             return [self._finished(each) for each in under_way]
 
     def close(self) -> None:
         """End the processes."""
         self._bench.close()
 
-    def _begun(self, subject: Subject, folders: ExitStack) -> _Progress:
-        """Find what the candidate built, or lend it a folder to build in."""
-        candidate = subject.candidate
-        if candidate.language in BUILT_AHEAD:
-            key = build_key(candidate.source, language=candidate.language)
-            with self._builds.entry(key) as entry:
-                if entry.is_whole:
-                    return _Progress(subject, entry.folder, is_cached=True)
-                self._builds.drop(entry)  # the lane that builds makes its own
-        return _Progress(subject, folders.enter_context(self._bench.folder()), is_cached=False)
+    def _read_binaries(self, under_way: Sequence[_Progress]) -> None:
+        for each in under_way:
+            launched = {kernel.name: kernel.registers for kernel in _kernels(each.trace)}
+            try:
+                with each.stage("code"):
+                    each.binaries = read_binaries(
+                        each.build_dir, device=self._bench.device, launched=launched
+                    )
+            except OSError as error:  # the candidate runs meanwhile, and may take files away
+                each.binaries = Binaries(remarks=(f"code: {error.strerror}",))
 
     def _trace(self, each: _Progress) -> None:
         problem, candidate = each.subject.problem, each.subject.candidate
         order = self._bench.order(problem, candidate.source)
+        build_s = self._bench.config.timeouts.build_s if each.builds else 0.0
         try:
             report = self._bench.observe(
                 problem,
                 order,
-                timeout_s=TRACE_S,
+                timeout_s=TRACE_S + build_s,
                 build_dir=each.build_dir,
                 keeps_builds=not each.is_cached,
             )
@@ -223,11 +220,15 @@ class DeviceProfiler:
                     for each in group
                 ]
                 kernels = [name for each in group for name in that_matter(each.trace)]
+                began_s = time.monotonic()
                 found = count(
                     jobs, means=means, kernels=kernels, folder=folder, with_rules=with_rules
                 )
+                each_s = (time.monotonic() - began_s) / len(group)
             for each, counted in zip(group, found, strict=True):
                 each.counted = counted
+                each.took_s["ncu"] = each_s
+                each.took_s |= {f"ncu.{stage}": took for stage, took in counted.took_s.items()}
                 if counted.failed:
                     each.remarks.append(counted.failed)
 
@@ -252,7 +253,8 @@ class DeviceProfiler:
         has_code = each.binaries.sass is not None or each.binaries.host_code is not None
         if not found and not has_code:
             why = each.failed or "; ".join(each.remarks) or "nothing could be collected"
-            return Profile(evidence=None, failed=why, remarks=tuple(each.remarks))
+            remarks, took_s = tuple(each.remarks), _rounded(each.took_s)
+            return Profile(evidence=None, failed=why, remarks=remarks, took_s=took_s)
         evaluation = each.subject.evaluation
         verdict = None if evaluation is None else evaluation.verdict
         assembled = assemble(
@@ -278,18 +280,8 @@ class DeviceProfiler:
             remarks=tuple(dict.fromkeys((*failed, *said))),
             disagreement=each.disagreement,
             energy=each.energy,
+            took_s=_rounded(each.took_s),
         )
-
-
-def evidence_of(profile: Profile) -> Evidence:
-    """Return the evidence.
-
-    Raises:
-        ProfileFailed: there is none.
-    """
-    if profile.evidence is None:
-        raise ProfileFailed(profile.failed)
-    return profile.evidence
 
 
 def that_matter(trace: TraceReport | None) -> list[str]:
@@ -324,3 +316,7 @@ def _means(has: Capabilities) -> NcuMeans | None:
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:300] if lines else "no reason given"
+
+
+def _rounded(took_s: Mapping[str, float]) -> dict[str, float]:
+    return {stage: round(seconds, 2) for stage, seconds in took_s.items()}

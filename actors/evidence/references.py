@@ -20,6 +20,7 @@ from kopt.tools.hardware import PRECISIONS, Gpu, Precision, find_gpu
 from kopt.tools.roofline import Work, analyse_reference
 
 WORK_S = 120.0
+"""Beside what a reference may take to build an extension of its own."""
 DURATION = "gpu__time_duration.sum"
 THROUGHPUTS = (
     DURATION,
@@ -75,7 +76,12 @@ class References:
         if key not in self._works:
             order = self._bench.order(problem, None, look="work")
             try:
-                report = self._bench.observe(problem, order, timeout_s=WORK_S)
+                limit_s = WORK_S + self._bench.config.timeouts.build_s
+                # A reference may build an extension as it is imported, like a candidate.
+                with self._bench.folder() as folder:
+                    report = self._bench.observe(
+                        problem, order, timeout_s=limit_s, build_dir=folder, keeps_builds=True
+                    )
                 self._works[key] = work_from_json(report, is_host=self._target.device == "cpu")
             except ChildFailed as error:
                 lines = error.log.strip().splitlines()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator
 
+from kopt.actors.programmers.ensemble_config import EnsembleConfig
 from kopt.actors.programmers.openai_config import OpenAIConfig
 from kopt.actors.programmers.programmer_section import ProgrammerSection
 from kopt.actors.programmers.tools_config import AUTO, OFF
@@ -48,6 +50,10 @@ class MailboxConfig(ProgrammerSection):
     long."""
     deadline_s: float | None = Field(default=None, gt=0)
     """Seconds after which an unanswered prompt is given up; null waits."""
+    wait_s: float | None = Field(default=None, ge=0)
+    """Seconds after which an unanswered prompt is left for a later sitting. Once nothing else is
+    left to do the run is suspended (exit 75), and `kopt resume` takes what was answered meanwhile;
+    0: takes what lies there and waits for nobody. null waits."""
     open_prompts: int = Field(default=8, ge=1)
     """Prompts laid out at once, about."""
     cutlass: str = AUTO
@@ -64,6 +70,14 @@ class MailboxConfig(ProgrammerSection):
         """As many as prompts."""
         return self.open_prompts
 
+    def place(self, run_dir: Path) -> Path:
+        """Return the mailbox's folder.
+
+        Args:
+            run_dir: of the run.
+        """
+        return run_dir / "mailbox" if self.folder is None else Path(self.folder).expanduser()
+
 
 class PluginProgrammerConfig(ProgrammerSection):
     """A programmer of another package, found by the entry-point group `kopt.programmers`."""
@@ -78,6 +92,7 @@ ProgrammerConfig = Annotated[
     Annotated[RewriterConfig, Tag("rewriter")]
     | Annotated[OpenAIConfig, Tag("openai")]
     | Annotated[VllmConfig, Tag("vllm")]
+    | Annotated[EnsembleConfig, Tag("ensemble")]
     | Annotated[RecordedConfig, Tag("recorded")]
     | Annotated[MailboxConfig, Tag("mailbox")]
     | Annotated[PluginProgrammerConfig, Tag("plugin")],

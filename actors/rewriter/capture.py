@@ -25,6 +25,7 @@ from kopt.actors.rewriter.normalise import normalise
 from kopt.actors.rewriter.reference import (
     ModuleMode,
     Reference,
+    Smaller,
     attribute_expression,
     first_line,
     load_reference,
@@ -75,22 +76,20 @@ class Captured:
     """How the graph's outputs make up forward's result."""
 
 
-def capture(
-    problem: Problem, *, mode: ModuleMode, batch: tuple[int, int] | None = None
-) -> Captured:
+def capture(problem: Problem, *, mode: ModuleMode, smaller: Smaller | None = None) -> Captured:
     """Read a problem.
 
     Args:
         problem: to read.
         mode: how modules run.
-        batch: a leading size of inputs, and what it is cut to; None leaves inputs as made.
+        smaller: how sizes are cut; None leaves them as they are.
 
     Raises:
         ProblemError: the source does not import, or breaks the contract.
         NotRewritable: it runs, but its graph cannot be seen (data-dependent control flow,
             random numbers, mutation that has no functional form).
     """
-    reference = load_reference(problem, mode=mode, batch=batch)
+    reference = load_reference(problem, mode=mode, smaller=smaller)
     program = _exported(reference)
     arguments, constants, attributes, literals = _inputs(program, reference)
     module = program.graph_module

@@ -30,7 +30,7 @@ class Rates:
 
 RATES: dict[Literal["cpu", "cuda"], Rates] = {
     "cpu": Rates(matmul_flops=1e11, conv_flops=8e10, bytes=1.5e10, launch_s=3e-6),
-    "cuda": Rates(matmul_flops=4.7e13, conv_flops=1e14, bytes=4.0e12, launch_s=4e-6),
+    "cuda": Rates(matmul_flops=5.1e13, conv_flops=1e14, bytes=4.0e12, launch_s=4e-6),
 }
 """cpu: a few cores with AVX; cuda: an H200 (profiling.md §B.2, §H)."""
 
@@ -65,6 +65,31 @@ TRANSPOSED = frozenset(
 )
 
 
+def is_launched(node: fx.Node) -> bool:
+    """Return whether a node is a call that computes something."""
+    return node.op == "call_function" and node.target not in VIEWS
+
+
+def launches(node: fx.Node) -> int:
+    """Return how many kernels a call launches, about."""
+    name = str(node.target).split(".")[1] if "." in str(node.target) else ""
+    if name not in _RECURRENT:
+        return 1
+    x, weights = node.args[0], argument(node, "params")
+    assert isinstance(x, fx.Node)
+    steps = shape(x)[1 if argument(node, "batch_first") else 0] if len(shape(x)) == 3 else 1
+    return steps * max(len(weights) // 4, 1)
+
+
+def pieces(node: fx.Node) -> int:
+    """Return how many parts a call has for torch.compile."""
+    parts = node.args[0] if node.target is aten.cat.default else ()
+    return launches(node) + (len(parts) - 1 if isinstance(parts, list | tuple) and parts else 0)
+
+
+_RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
+
+
 def graph_seconds(nodes: Iterable[fx.Node], *, device: Literal["cpu", "cuda"]) -> float:
     """Return the estimated time of calls run one after the other."""
     rates = RATES[device]
@@ -75,12 +100,13 @@ def node_seconds(node: fx.Node, rates: Rates) -> float:
     """Return the estimated time of one call, in seconds."""
     if node.target in VIEWS:
         return 0.0
-    moved = _bytes(node) + sum(_bytes(arg) for arg in node.all_input_nodes)
+    moved = num_bytes(node) + sum(num_bytes(arg) for arg in node.all_input_nodes)
     flops, rate = _flops(node, rates)
     return max(flops / rate, moved / rates.bytes) + rates.launch_s
 
 
-def _bytes(node: fx.Node) -> int:
+def num_bytes(node: fx.Node) -> int:
+    """Return the size of a call's result, all tensors of it together."""
     held = node.meta.get("val")
     tensors: Any = held if isinstance(held, tuple | list) else [held]
     return sum(t.numel() * t.element_size() for t in tensors if isinstance(t, torch.Tensor))

@@ -56,8 +56,13 @@ class Skeleton:
     """Whether the head has the reference's forward, for other sizes than those captured."""
 
 
-def skeleton(source: str) -> Skeleton:
+def skeleton(source: str, *, keep_forward: bool = False) -> Skeleton:
     """Take the reference's source apart.
+
+    Args:
+        source: of the problem.
+        keep_forward: keep the reference's forward in the head, as for a problem that asks for
+            several sizes.
 
     Raises:
         NotRewritable: Model or its forward is not written out in the source.
@@ -71,9 +76,11 @@ def skeleton(source: str) -> Skeleton:
         raise NotRewritable(f"{REFERENCE_CLASS} is no class at the top level of the source")
     forward = _forward(tree, model)
     # A problem with input cases asks for other sizes than those that are written into the code.
-    is_general = any(INPUT_CASES_FUNCTION in bound_names(node) for node in tree.body)
+    is_general = keep_forward or any(
+        INPUT_CASES_FUNCTION in bound_names(node) for node in tree.body
+    )
     if is_general and forward not in model.body:
-        raise NotRewritable(f"{REFERENCE_CLASS} inherits forward, and is asked for other sizes")
+        raise NotRewritable(f"{REFERENCE_CLASS} inherits forward, which is needed as it is written")
     kept = [n for n in model.body if not is_docstring(n) and (is_general or n is not forward)]
     kept = reachable_members(kept, also=("forward",) if is_general else ())
     members = [
@@ -111,7 +118,7 @@ def assemble(
     definitions: Iterable[str],
     doc: str,
     body: Sequence[str],
-    method: Sequence[str] = (),
+    methods: Sequence[Sequence[str]] = (),
 ) -> str:
     """Put a candidate's file together.
 
@@ -122,7 +129,7 @@ def assemble(
         definitions: source of kernels, module level.
         doc: one line about forward.
         body: statements of forward, not indented.
-        method: one more method of the class, not indented.
+        methods: more methods of the class, not indented.
     """
     future = [line for line in parts.imports if "__future__" in line]
     own = [line for line in parts.imports if "__future__" not in line]
@@ -144,8 +151,8 @@ def assemble(
         text += gap + before
     one, two = parts.indent, parts.indent * 2
     forward = [f"{one}{parts.signature}", f'{two}"""{doc}"""', *(f"{two}{s}" for s in body)]
-    if method:
-        forward = [*(one + line for line in method), "", *forward]
+    for method in reversed(methods):
+        forward = [*(one + line if line else "" for line in method), "", *forward]
     return text + "\n\n\n" + parts.head + "\n\n" + "\n".join(forward) + "\n"
 
 

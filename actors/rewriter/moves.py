@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from kopt.actors.rewriter.codegen import Schedule
 from kopt.actors.rewriter.plan import Plan
 
-Change = Literal["generate", "more rules", "fewer rules"]
+Change = Literal["generate", "more rules", "fewer rules", "compile", "graph"]
 
 
 class Move(NamedTuple):
@@ -35,9 +35,9 @@ ANSWERS: dict[str, tuple[Move | Change, ...]] = {
     "high_register_usage": (Move("gpu_block", "less"), Move("gpu_warps", "more")),
     "warp_stall": (Move("gpu_warps", "more"), Move("gpu_math", "other")),
     "barrier_stall": (Move("gpu_warps", "less"), Move("gpu_persistent", "less")),
-    "launch_overhead": ("generate", "more rules"),
-    "kernel_fragmentation": ("generate", "more rules"),
-    "gpu_idle_gap": ("generate", "more rules"),
+    "launch_overhead": ("graph", "generate", "compile", "more rules"),
+    "kernel_fragmentation": ("generate", "compile", "more rules"),
+    "gpu_idle_gap": ("graph", "generate", "compile", "more rules"),
     "memcpy_overhead": ("generate",),
     "algorithmic_waste": (
         "more rules",
@@ -75,6 +75,10 @@ def changes(parent: Plan, plan: Plan) -> set[Move | Change]:
         made.add("more rules")
     if len(plan.without) > len(parent.without) or (parent.algebra and not plan.algebra):
         made.add("fewer rules")
+    if plan.graphed and not parent.graphed:
+        made.add("graph")
+    if plan.compiled and not parent.compiled:
+        made.add("compile")
     if parent.schedule is None or plan.schedule is None:
         return made | ({"generate"} if plan.schedule is not None else set())
     for field in fields(Schedule):

@@ -14,11 +14,11 @@ from __future__ import annotations
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from kopt.actors.rewriter import shape_forms, value_forms
+from kopt.actors.rewriter import einsum_forms, shape_forms, value_forms
 from kopt.actors.rewriter.forms import FORMS
 from kopt.actors.rewriter.graph import Builder, calls, replace, tidy
 
-__all__ = ["normalise", "shape_forms", "value_forms"]
+__all__ = ["einsum_forms", "normalise", "shape_forms", "value_forms"]
 
 
 def normalise(module: fx.GraphModule, mode: FakeTensorMode) -> None:

@@ -30,6 +30,10 @@ class Plan:
     """How generated kernels are written; None leaves every call to torch."""
     vendor: tuple[str, ...] = ()
     """Moves of `vendor`: other ways to call libraries."""
+    compiled: bool = False
+    """Whether torch.compile writes the kernels, from the graph as the rules leave it."""
+    graphed: bool = False
+    """Whether the calls are captured once as a CUDA graph and replayed."""
     fold: Fold = "call"
     """Whether what depends on weights alone is computed at every call, or once while they last."""
 
@@ -37,6 +41,7 @@ class Plan:
         """Return the comment that stands in the source."""
         data: dict[str, Any] = {"algebra": self.algebra, "without": list(self.without)}
         data["fold"], data["vendor"] = self.fold, list(self.vendor)
+        data["compiled"], data["graphed"] = self.compiled, self.graphed
         data["schedule"] = None if self.schedule is None else self.schedule.to_json()
         return MARKER + json.dumps(data, sort_keys=True, separators=(",", ":"))
 
@@ -54,6 +59,8 @@ def plan_of(source: str) -> Plan | None:
                 without=tuple(str(name) for name in data["without"]),
                 schedule=None if schedule is None else Schedule(**schedule),
                 vendor=tuple(str(name) for name in data.get("vendor", ())),
+                compiled=bool(data.get("compiled")),
+                graphed=bool(data.get("graphed")),
                 fold="cached" if data.get("fold") == "cached" else "call",
             )
         except (ValueError, KeyError, TypeError):
@@ -61,39 +68,27 @@ def plan_of(source: str) -> Plan | None:
     return None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """Ways to run a graph other than call by call, and what the graph is like."""
+
+    compiler: bool = False
+    """Whether torch.compile may take it."""
+    graph: bool = False
+    """Whether it can be replayed as a CUDA graph."""
+    many_launches: bool = False
+    """Whether its calls take less time than launching them."""
+    convolutions: bool = False
+    """Whether convolutions do most of the work."""
+
+
+LIBRARY_RUNS = Runs()
+"""Call by call only."""
+
+
 def without_marker(source: str) -> str:
     """Return a source without its plan: two plans may come to the same code."""
     return "\n".join(line for line in source.splitlines() if not line.startswith(MARKER))
-
-
-def root_plans(
-    *, schedules: list[Schedule], applied: tuple[str, ...], vendor: tuple[str, ...] = ()
-) -> Iterator[Plan]:
-    """Yield what is tried from the root, the most promising first.
-
-    Args:
-        schedules: of generated kernels, the best guess first; empty where none can be built.
-        applied: names of the rules that the full set applied, each once.
-        vendor: moves that have something to change.
-    """
-    best = schedules[0] if schedules else None
-    if best is not None:
-        yield Plan(schedule=best)
-    if applied:
-        yield Plan()
-        if best is not None:
-            yield Plan(algebra=False, schedule=best)
-    for name in vendor:  # kernels read rows in order, and would turn each format back
-        yield Plan(vendor=(name,), schedule=None if name == "channels_last" else best)
-    for schedule in schedules[1:]:
-        yield Plan(schedule=schedule)
-    for name in applied:
-        yield Plan(without=(name,), schedule=best)
-    if best is not None:
-        for name in applied:
-            yield Plan(without=(name,))
-    if not applied:  # the reference's own calls: what is left where nothing is to be gained
-        yield Plan()
 
 
 def neighbour_plans(
@@ -102,9 +97,14 @@ def neighbour_plans(
     schedules: list[Schedule],
     applied: tuple[str, ...],
     vendor: tuple[str, ...] = (),
+    runs: Runs = LIBRARY_RUNS,
 ) -> Iterator[Plan]:
     """Yield plans one change away from a parent that is correct."""
-    if parent.schedule is None:
+    if runs.graph and runs.many_launches:
+        yield replace(parent, graphed=not parent.graphed)
+    if parent.compiled:
+        yield replace(parent, compiled=False, schedule=schedules[0] if schedules else None)
+    elif parent.schedule is None:
         for schedule in schedules:
             yield replace(parent, schedule=schedule)
     else:
@@ -121,12 +121,20 @@ def neighbour_plans(
         others = tuple(n for n in parent.vendor if n != name)
         added = others if name in parent.vendor else tuple(sorted((*others, name)))
         yield replace(parent, vendor=added)
+    if runs.compiler and not parent.compiled:
+        yield replace(parent, compiled=True, schedule=None)
+    if runs.graph and not runs.many_launches:
+        yield replace(parent, graphed=not parent.graphed)
 
 
 def safer_plans(
     parent: Plan, *, schedules: list[Schedule], applied: tuple[str, ...]
 ) -> Iterator[Plan]:
     """Yield plans with less that can go wrong than a parent that failed."""
+    if parent.graphed:
+        yield replace(parent, graphed=False)
+    if parent.compiled:
+        yield replace(parent, compiled=False, graphed=False)
     if parent.vendor:
         yield replace(parent, vendor=())
     if parent.schedule is not None:

@@ -1,10 +1,10 @@
 """Proof at run time: rules are checked in float64, with random weights, before they are used.
 
 The steps that rewrote a graph are taken again on a small twin of it: the same reference with
-inputs of a small batch. Both forms of the twin run in float64 with random inputs and random
-parameters, so that scales are not 1, biases not 0 and running variances not 1. Where they differ,
-the steps are taken one by one to find the rule at fault. A reference that has no small twin is
-proved as it is, where that takes no more than seconds.
+inputs of a small batch, and other sizes smaller too where it allows that. Both forms of the twin
+run in float64 with random inputs and random parameters, so that scales are not 1, biases not 0 and
+running variances not 1. Where they differ, the steps are taken one by one to find the rule at
+fault. A reference that has no small twin is proved as it is, where that takes no more than seconds.
 
 The same runs tell whether the task is degenerate: whether its result depends on the inputs, and on
 anything at all.
@@ -12,7 +12,8 @@ anything at all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,13 +25,19 @@ from kopt.actors.rewriter.capture import Captured, capture
 from kopt.actors.rewriter.cost import graph_seconds
 from kopt.actors.rewriter.graph import NotRewritable, copied, has_tensor, tensor
 from kopt.actors.rewriter.normalise import normalise
-from kopt.actors.rewriter.reference import ModuleMode, first_line
+from kopt.actors.rewriter.reference import ModuleMode, Smaller, first_line
 from kopt.actors.rewriter.rewrite import Step, apply
 from kopt.actors.rewriter.rules import RULES
 from kopt.errors import ProblemError
 
 SMALL_BATCH = 2
 """Leading size of the twin's inputs; more than 1, which some rules are about."""
+DIVISIONS = (((128, 8), (16, 4)), ((128, 8),), ((512, 16),))
+"""Sizes of a twin that are divided, and by what: the first that leaves the same calls is taken."""
+DEEP = 150
+"""Nodes of a graph whose sizes seldom come from its arguments, while each try takes long."""
+MOST_BYTES = 1 << 30
+"""Of a twin's inputs and weights in float64; larger ones are not proved."""
 MOST_SECONDS = 2.0
 """Longest that a form of the twin may take by the cost model; longer ones are not proved."""
 TOLERANCE = 1e-7
@@ -39,6 +46,9 @@ SCALES = (1.0, 0.05)
 """Of the two sets of random values: where one drives a clamp or a tanh flat, the other does not."""
 DRAWN = 1_000_003
 """Random numbers drawn for a tensor; larger ones repeat them (a prime, so that no row does)."""
+
+
+_TORCH_LOG = logging.getLogger("torch._subclasses.fake_tensor")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +72,7 @@ class Prover:
         self._captured = captured
         self._module_mode: ModuleMode = mode
         self._twin: Captured | None = None
+        self._smaller = list(_smaller(captured))
         self._draws: list[list[Any]] = []
         self._expected: list[list[torch.Tensor]] = []
 
@@ -75,18 +86,19 @@ class Prover:
             return Refuted(rule=None, reason=f"could not be proved at run time: {error}")
 
     def _refute(self, steps: Sequence[Step]) -> Refuted | None:
-        twin = self._twin or self._make_twin()
-        if graph_seconds(twin.graph.graph.nodes, device="cpu") > MOST_SECONDS:
-            return Refuted(rule=None, reason="too large to be proved at run time")
-        if not self._expected:
-            self._draw(twin)
-        module, missed = self._again(twin, steps)
-        if missed is not None and twin is not self._captured:
+        while True:
+            twin = self._twin or self._make_twin()
+            if _is_large(twin):
+                return Refuted(rule=None, reason="too large to be proved at run time")
+            if not self._expected:
+                self._draw(twin)
+            module, missed = self._again(twin, steps)
+            if missed is None:
+                break
+            if twin is self._captured:
+                return Refuted(rule=missed, reason=f"{missed} did not apply a second time")
             # The twin does not show the same structure: a small size made another rule fit.
-            self._take(self._captured)
-            return self._refute(steps)
-        if missed is not None:
-            return Refuted(rule=missed, reason=f"{missed} did not apply a second time")
+            self._make_twin()
         if self._is_equal(module):
             return None
         module = copied(twin.graph)
@@ -100,16 +112,24 @@ class Prover:
     def degenerate(self) -> str:
         """Return what the result does not depend on, in words; empty where all is well."""
         try:
-            return self._degenerate()
+            found = self._degenerate()
+            if found and self._smaller:
+                # Small sizes can make a task degenerate that is not: a norm over one element.
+                self._smaller = self._smaller[-1:]
+                if not _is_large(self._make_twin()):
+                    found = self._degenerate()
         except _NotRun:
             return ""
+        return found
 
     def _degenerate(self) -> str:
         twin = self._twin or self._make_twin()
-        if graph_seconds(twin.graph.graph.nodes, device="cpu") > MOST_SECONDS:
+        if _is_large(twin):
             return ""
         if not self._expected:
             self._draw(twin)
+        if not any(each.isfinite().any() for results in self._expected for each in results):
+            return ""  # a logarithm of what it is never given, say: nothing can be told
         if _agree(self._expected[0], self._expected[1]):
             return "the result depends neither on the inputs nor on the weights"
         # With either set of weights, given inputs of another draw.
@@ -125,13 +145,15 @@ class Prover:
         return "the result does not depend on the inputs"
 
     def _make_twin(self) -> Captured:
-        self._take(_small(self._captured, self._module_mode) or self._captured)
-        assert self._twin is not None
-        return self._twin
-
-    def _take(self, twin: Captured) -> None:
-        self._twin = twin
+        """Take the next twin, less small than the one before; at last the reference itself."""
         self._draws, self._expected = [], []
+        while self._smaller:
+            twin = _twin(self._captured, self._smaller.pop(0), self._module_mode)
+            if twin is not None:
+                self._twin = twin
+                return twin
+        self._twin = self._captured
+        return self._captured
 
     def _draw(self, twin: Captured) -> None:
         self._draws = [_values(twin, seed=n, scale=scale) for n, scale in enumerate(SCALES)]
@@ -152,18 +174,38 @@ class Prover:
         )
 
 
-def _small(captured: Captured, mode: ModuleMode) -> Captured | None:
-    """Return the reference with a small batch; None where that is another graph."""
+def _smaller(captured: Captured) -> Iterator[Smaller]:
+    """Yield ways to make the reference smaller, the smallest first."""
     sizes = [argument.shape[0] for argument in captured.arguments.values() if argument.shape]
     batch = max(sizes, key=sizes.count, default=0)
-    if batch <= SMALL_BATCH:
-        return None
+    cut = (batch, SMALL_BATCH) if batch > SMALL_BATCH else None
+    for divisions in DIVISIONS if len(captured.graph.graph.nodes) <= DEEP else ():
+        yield Smaller(batch=cut, divisions=divisions)
+        if cut is not None:  # the leading size of a matrix may be summed over
+            yield Smaller(batch=None, divisions=divisions)
+    if cut is not None:
+        yield Smaller(batch=cut)
+
+
+def _twin(captured: Captured, smaller: Smaller, mode: ModuleMode) -> Captured | None:
+    """Return the smaller reference; None where it does not run, or is another graph."""
+    # torch logs what fails under fake tensors, and that a size does not fit is no news here.
+    heard, _TORCH_LOG.disabled = _TORCH_LOG.disabled, True
     try:
-        twin = capture(captured.problem, mode=mode, batch=(batch, SMALL_BATCH))
+        twin = capture(captured.problem, mode=mode, smaller=smaller)
     except (NotRewritable, ProblemError):
         return None
+    finally:
+        _TORCH_LOG.disabled = heard
     targets = [[node.target for node in each.graph.graph.nodes] for each in (captured, twin)]
     return twin if targets[0] == targets[1] else None
+
+
+def _is_large(twin: Captured) -> bool:
+    held = [tensor(node) for node in _placeholders(twin.graph) if has_tensor(node)]
+    if sum(8 * each.numel() for each in held) > MOST_BYTES:
+        return True
+    return graph_seconds(twin.graph.graph.nodes, device="cpu") > MOST_SECONDS
 
 
 def _take_step(module: fx.GraphModule, step: Step, twin: Captured) -> bool:

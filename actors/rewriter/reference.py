@@ -32,6 +32,24 @@ _GIVEN = (torch.Tensor, type(None), bool, int, float, str, torch.dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Smaller:
+    """How a reference is made smaller: the same Model and forward, with smaller sizes."""
+
+    batch: tuple[int, int] | None
+    """A leading size of inputs, and what it is cut to; None leaves it to the division."""
+    divisions: tuple[tuple[int, int], ...] = ()
+    """(least, divisor) pairs: sizes of inputs and numbers among the constructor's arguments that
+    are at least so large are divided, by the first pair that goes into them."""
+
+    def size(self, size: int) -> int:
+        """Return what a size becomes."""
+        for least, divisor in self.divisions:
+            if size >= least and size % divisor == 0:
+                return size // divisor
+        return size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
     """A constructed reference and one set of arguments."""
 
@@ -43,14 +61,14 @@ class Reference:
 
 
 def load_reference(
-    problem: Problem, *, mode: ModuleMode, batch: tuple[int, int] | None = None
+    problem: Problem, *, mode: ModuleMode, smaller: Smaller | None = None
 ) -> Reference:
     """Construct the problem's Model and inputs, cast to the problem's dtype.
 
     Args:
         problem: to construct.
         mode: how its modules run.
-        batch: a leading size of inputs, and what it is cut to; None leaves inputs as made.
+        smaller: how sizes are cut; None leaves them as they are.
 
     Raises:
         ProblemError: the source does not import, or breaks the contract.
@@ -61,14 +79,14 @@ def load_reference(
         fake = FakeTensorMode(allow_non_fake_inputs=True)
         try:
             with fake:
-                model, arguments = _make(problem, module, mode=mode, batch=batch)
+                model, arguments = _make(problem, module, mode=mode, smaller=smaller)
             return Reference(model=model, arguments=arguments, fake=fake)
         except ProblemError:
             raise
         except Exception:  # noqa: BLE001 -- the source's own code: real values may be all it needs
             pass
         try:
-            model, arguments = _make(problem, module, mode=mode, batch=batch)
+            model, arguments = _make(problem, module, mode=mode, smaller=smaller)
         except ProblemError:
             raise
         except Exception as error:
@@ -140,7 +158,7 @@ def _imported(problem: Problem) -> Iterator[ModuleType]:
 
 
 def _make(
-    problem: Problem, module: ModuleType, *, mode: ModuleMode, batch: tuple[int, int] | None
+    problem: Problem, module: ModuleType, *, mode: ModuleMode, smaller: Smaller | None
 ) -> tuple[nn.Module, tuple[Any, ...]]:
     made_by = getattr(module, REFERENCE_CLASS, None)
     if made_by is None:
@@ -150,14 +168,16 @@ def _make(
         raise ProblemError(problem.name, "its source defines no get_inputs()")
     make_init = getattr(module, "get_init_inputs", None)
     init = list(make_init()) if make_init is not None else []
+    if smaller is not None:
+        init = pytree.tree_map_only(int, lambda n: _cut_number(n, smaller), init)
     model = made_by(*init)
     if not isinstance(model, nn.Module):
         raise ProblemError(
             problem.name, f"{REFERENCE_CLASS} must be an nn.Module, got {type(model).__name__}"
         )
     arguments = tuple(make_inputs())
-    if batch is not None:
-        arguments = pytree.tree_map_only(torch.Tensor, lambda t: _cut(t, *batch), arguments)
+    if smaller is not None:
+        arguments = pytree.tree_map_only(torch.Tensor, lambda t: _cut(t, smaller), arguments)
     _check_call(problem, model, arguments)
     if problem.dtype is not None:
         dtype = getattr(torch, problem.dtype)
@@ -168,8 +188,17 @@ def _make(
     return (model.eval() if mode == "eval" else model), arguments
 
 
-def _cut(held: torch.Tensor, size: int, smaller: int) -> torch.Tensor:
-    return held[:smaller].clone() if held.dim() and held.shape[0] == size else held
+def _cut(held: torch.Tensor, smaller: Smaller) -> torch.Tensor:
+    sizes = [smaller.size(size) for size in held.shape]
+    if smaller.batch is not None and sizes and held.shape[0] == smaller.batch[0]:
+        sizes[0] = smaller.batch[1]
+    if sizes == list(held.shape):
+        return held
+    return held[tuple(slice(0, size) for size in sizes)].clone()
+
+
+def _cut_number(number: int, smaller: Smaller) -> int:
+    return number if isinstance(number, bool) else smaller.size(number)
 
 
 def _check_call(problem: Problem, model: nn.Module, arguments: tuple[Any, ...]) -> None:

@@ -11,22 +11,34 @@ from torch import fx
 
 from kopt.actors.rewriter.capture import Captured, capture
 from kopt.actors.rewriter.codegen import FusedKernel, Schedule, fuse, schedules
-from kopt.actors.rewriter.cost import VIEWS
+from kopt.actors.rewriter.cost import (
+    CONVOLUTIONS,
+    PRODUCTS,
+    RATES,
+    TRANSPOSED,
+    VIEWS,
+    is_launched,
+    launches,
+    node_seconds,
+    pieces,
+)
 from kopt.actors.rewriter.graph import on_device
 from kopt.actors.rewriter.module_source import Skeleton, skeleton
 from kopt.actors.rewriter.moves import ordered
+from kopt.actors.rewriter.outline import Outline, outline
 from kopt.actors.rewriter.plan import (
     Fold,
     Plan,
+    Runs,
     neighbour_plans,
     plan_of,
-    root_plans,
     safer_plans,
     without_marker,
 )
 from kopt.actors.rewriter.proof import Prover
 from kopt.actors.rewriter.reference import ModuleMode
 from kopt.actors.rewriter.rewrite import rewritten
+from kopt.actors.rewriter.root_order import root_plans
 from kopt.actors.rewriter.running_stats import Movement, opened
 from kopt.actors.rewriter.vendor import vendor_moves, with_vendor_moves
 from kopt.actors.rewriter.write import Written, write_candidate
@@ -37,7 +49,16 @@ from kopt.problem import Problem
 log = logging.getLogger(__name__)
 
 DeviceKind = Literal["cpu", "cuda"]
+HOST_S = 8e-6
+"""Time that the host takes for a call of torch; a device that needs less for it waits."""
+MOST_COMPILED = 400
+"""Pieces that torch.compile takes within a candidate's time limits (ResNet-101: 343 in 19 s on an
+H200's host; DenseNet-121, most of them joined tensors: about 900 in more than 40 s)."""
 KERNEL_LANGUAGE: dict[DeviceKind, Language] = {"cpu": "cpp", "cuda": "triton"}
+
+
+Parts = tuple[fx.GraphModule, list[FusedKernel], tuple[Movement, ...]]
+"""A graph, kernels in place of some of its calls, and buffers that its last results move."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +101,7 @@ class Study:
         self._refuted: set[str] = set()
         self._degenerate: str | None = None
         self._forms: dict[tuple[str, ...], Form] = {}
+        self._made: dict[Plan, Parts] = {}
         self._written: dict[Plan, Written] = {}
         self._ways: list[Schedule] | None = None
 
@@ -103,7 +125,9 @@ class Study:
         seen = set() if parent_source is None else {without_marker(parent_source)}
         found: list[Written] = []
         for each in self._plans(parent_source, mode=mode, findings=findings):
-            plan = replace(each, fold=self._fold)
+            # A graph would go on with weights folded before; to a compiler the check is opaque.
+            cached = self._fold == "cached" and not (each.graphed or each.compiled)
+            plan = replace(each, fold="cached" if cached else "call")
             if len(found) >= limit:
                 break
             written = self.written(plan)
@@ -113,17 +137,18 @@ class Study:
                 found.append(written)
         return found
 
+    def outline(self, plan: Plan) -> Outline:
+        """Return what a plan comes to."""
+        graph, kernels, _ = self._made_of(plan)
+        return outline(graph, kernels, device=self._device)
+
     def written(self, plan: Plan) -> Written:
         """Return the source of a plan."""
         if plan not in self._written:
             form = self.form(plan)
-            graph = with_vendor_moves(form.graph, plan.vendor, mode=self._captured.mode)
-            kernels: list[FusedKernel] = []
-            movements: tuple[Movement, ...] = ()
-            if plan.schedule is not None:
-                graph, kernels, movements = self._generated(graph, plan.schedule)
-                if not kernels:  # nothing to schedule: the same as without
-                    return self.written(replace(plan, schedule=None))
+            graph, kernels, movements = self._made_of(plan)
+            if plan.schedule is not None and not kernels:  # the same as without
+                return self.written(replace(plan, schedule=None))
             self._written[plan] = write_candidate(
                 self._captured,
                 self._parts,
@@ -137,9 +162,18 @@ class Study:
             )
         return self._written[plan]
 
-    def _generated(
-        self, plain: fx.GraphModule, schedule: Schedule
-    ) -> tuple[fx.GraphModule, list[FusedKernel], tuple[Movement, ...]]:
+    def _made_of(self, plan: Plan) -> Parts:
+        """Return the graph of a plan, its kernels, and the buffers that its last results move."""
+        key = replace(plan, compiled=False, graphed=False, fold="call")
+        if key not in self._made:
+            graph = with_vendor_moves(self.form(plan).graph, plan.vendor, mode=self._captured.mode)
+            if plan.schedule is None:
+                self._made[key] = (graph, [], ())
+            else:
+                self._made[key] = self._generated(graph, plan.schedule)
+        return self._made[key]
+
+    def _generated(self, plain: fx.GraphModule, schedule: Schedule) -> Parts:
         """Return the graph on its device, kernels for it, and buffers that its last results move.
 
         Norms that keep statistics are opened where kernels take in all that they consist of.
@@ -196,16 +230,43 @@ class Study:
         applied = tuple(dict.fromkeys(self.form(Plan()).applied))
         ways = self._schedules()
         vendor = vendor_moves(self.form(Plan()).graph, device=self._device)
+        runs = self._ways_to_run()
         parent = None if parent_source is None else plan_of(parent_source)
         # Lists are of plans that fold at every call: the fold is the study's.
         parent = None if parent is None else replace(parent, fold="call")
         if parent is None:
-            return root_plans(schedules=ways, applied=applied, vendor=vendor)
+            return root_plans(schedules=ways, applied=applied, vendor=vendor, runs=runs)
         if mode == "debug":
             return safer_plans(parent, schedules=ways, applied=applied)
-        tried = set(root_plans(schedules=ways, applied=applied, vendor=vendor))
-        plans = neighbour_plans(parent, schedules=ways, applied=applied, vendor=vendor)
+        tried = set(root_plans(schedules=ways, applied=applied, vendor=vendor, runs=runs))
+        plans = neighbour_plans(parent, schedules=ways, applied=applied, vendor=vendor, runs=runs)
         return ordered((plan for plan in plans if plan not in tried), parent, tools=findings)
+
+    def _ways_to_run(self) -> Runs:
+        """Return how the rewritten graph may run on this device, and what asks for it."""
+        if self._device == "cpu":
+            return Runs()
+        calls_made = [n for n in self.form(Plan()).graph.graph.nodes if is_launched(n)]
+        launched, rates = sum(map(launches, calls_made)), RATES["cuda"]
+        busy_s = sum(node_seconds(node, rates) - rates.launch_s for node in calls_made)
+        ways = self._schedules()
+        left = calls_made
+        if ways:  # what kernels of ours take is no library's
+            graph, kernels, _ = self._made_of(Plan(schedule=ways[0]))
+            inside = {node for kernel in kernels for node in kernel.nodes}
+            left = [n for n in graph.graph.nodes if is_launched(n) and n not in inside]
+        conv_s, product_s = (
+            sum(node_seconds(n, rates) for n in left if n.target in targets)
+            for targets in (CONVOLUTIONS | TRANSPOSED, PRODUCTS)
+        )
+        plain = all(len(arg.path) == 1 for arg in self._captured.arguments.values())
+        return Runs(
+            compiler=sum(map(pieces, calls_made)) <= MOST_COMPILED,
+            # Constants made inside forward come from the host, where no graph can wait for them.
+            graph=plain and not (self._captured.constants or self._captured.literals),
+            many_launches=busy_s < launched * HOST_S,
+            convolutions=conv_s > product_s,
+        )
 
     def _schedules(self) -> list[Schedule]:
         if not self._kernels:

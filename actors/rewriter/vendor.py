@@ -1,7 +1,8 @@
 """Other ways to call the vendor's libraries for the same result: which they like is measured.
 
-* `channels_last`: convolutions read and write their channels innermost, from the first of a chain
-  to the last; element-wise calls and pools of torch keep the format.
+* `channels_last`: convolutions, transposed ones too, read and write their channels innermost, from
+  the first of a chain to the last; element-wise calls and pools of torch keep the format. Those
+  over one dimension become two-dimensional ones of height 1: libraries have no such format there.
 * `turned_products`: x·Wᵀ as (W·xᵀ)ᵀ where one side has few rows: libraries take another kernel.
 
 They are moves of a plan, not rules: no cost model knows which way wins on a given machine.
@@ -37,14 +38,23 @@ LEAST_CONVOLUTIONS = {"cpu": 2, "cuda": 1}
 
 _FORMATS: dict[Any, torch.memory_format] = {
     aten.conv2d.default: torch.channels_last,
+    aten.conv_transpose2d.input: torch.channels_last,
     aten.conv3d.default: torch.channels_last_3d,
+    aten.conv_transpose3d.input: torch.channels_last_3d,
 }
+_LINES: dict[Any, Any] = {
+    aten.conv1d.default: aten.conv2d.default,
+    aten.conv_transpose1d.default: aten.conv_transpose2d.input,
+}
+"""Convolutions over one dimension, and the same over two."""
+_SPATIAL = {"stride": 1, "padding": 0, "output_padding": 0, "dilation": 1}
+"""Arguments with an entry for each dimension, and what they are for one of size 1."""
 
 
 def vendor_moves(graph: fx.GraphModule, *, device: Literal["cpu", "cuda"]) -> tuple[str, ...]:
     """Return the names of the moves that have something to change in a graph."""
     found = []
-    if len(list(calls(graph, *_FORMATS))) >= LEAST_CONVOLUTIONS[device]:
+    if len(list(calls(graph, *_FORMATS, *_LINES))) >= LEAST_CONVOLUTIONS[device]:
         found.append("channels_last")
     if any(map(_is_skinny, calls(graph, aten.linear.default))):
         found.append("turned_products")
@@ -62,7 +72,33 @@ def with_vendor_moves(
     return graph
 
 
+def _as_planes(graph: fx.GraphModule, mode: FakeTensorMode) -> None:
+    """Write convolutions over one dimension as ones over two, of height 1."""
+    for node in list(calls(graph, *_LINES)):
+        make = Builder(graph, node, mode)
+        x, weight = node.args[:2]
+        assert isinstance(x, fx.Node)
+        assert isinstance(weight, fx.Node)
+        if len(shape(x)) != 3:
+            continue
+        flat = [
+            make(aten.reshape.default, each, [*shape(each)[:2], 1, shape(each)[2]])
+            for each in (x, weight)
+        ]
+        target = _LINES[node.target]
+        formals = [formal.name for formal in target._schema.arguments][3:]
+        rest = []
+        for name in formals:
+            given = argument(node, name)
+            listed = [given] if isinstance(given, int) else given
+            rest.append([_SPATIAL[name], *listed] if name in _SPATIAL else given)
+        made = make(target, *flat, argument(node, "bias"), *rest)
+        replace(node, make(aten.reshape.default, made, list(shape(node))))
+    tidy(graph)
+
+
 def _channels_last(graph: fx.GraphModule, mode: FakeTensorMode) -> None:
+    _as_planes(graph, mode)
     for node in list(calls(graph, *_FORMATS)):
         make = Builder(graph, node, mode)
         x, weight, *rest = node.args

@@ -17,12 +17,21 @@ from kopt.actors.rewriter.module_source import Skeleton, assemble
 from kopt.actors.rewriter.plan import Plan, language_of
 from kopt.actors.rewriter.reference import ModuleMode
 from kopt.actors.rewriter.rules import RULES
+from kopt.actors.rewriter.running import (
+    Results,
+    compute_method,
+    run_lines,
+    run_methods,
+    words,
+)
 from kopt.actors.rewriter.running_stats import Movement
 from kopt.actors.rewriter.source_text import GENERAL_METHOD
 from kopt.actors.rewriter.vendor import WORDS
 from kopt.candidate import Language
 
 FOLD_METHOD = "fold_weights"
+PRODUCT = "product_"
+"""What the names of generated products begin with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +89,8 @@ def write_candidate(
         owner=owner,
         fold_first=plan.fold == "cached",
     )
-    lines = [*_guards(captured, parts, paths)]
-    lines += [f"{_member(owner, e.attribute)}.add_({e.amount})" for e in captured.effects]
+    guards = _guards(captured, parts, paths)
+    lines = [f"{_member(owner, e.attribute)}.add_({e.amount})" for e in captured.effects]
     if body.folding:
         names = ", ".join(body.folded)
         comma = "," if len(body.folded) == 1 else ""
@@ -96,17 +105,26 @@ def write_candidate(
     definitions = [kernel.definition for kernel in kernels if kernel.definition]
     if "cpp" in languages:
         definitions.insert(0, cpp_loader_source())
-    method = _fold_method(owner, body) if body.folding else []
+    methods = [_fold_method(owner, body)] if body.folding else []
+    if plan.compiled or plan.graphed:
+        tensors, kinds = list(paths.values()), {"compiled": plan.compiled, "graphed": plan.graphed}
+        methods.append(compute_method(parts.signature, lines))
+        methods += run_methods(
+            owner, parts.signature, tensors, results=results_of(captured), **kinds
+        )
+        lines = run_lines(owner, tensors, **kinds)
+    lines = [*guards, *lines]
     if "F" in parts.bound or "F" in parts.parameters:
-        lines, method = (
+        lines, *methods = (
             [re.sub(r"\bF\.(?=\w+\()", "torch.nn.functional.", line) for line in part]
-            for part in (lines, method)
+            for part in (lines, *methods)
         )
     imports = ["import torch"]
-    if any(re.search(r"\bF\.\w+\(", line) for line in (*lines, *method)):
+    if any(re.search(r"\bF\.\w+\(", line) for part in (lines, *methods) for line in part):
         imports.append("import torch.nn.functional as F")
     imports += [line for kernel in kernels for line in kernel.imports]
     ways = [WORDS[name] for name in plan.vendor]
+    ways += words(compiled=plan.compiled, graphed=plan.graphed)
     strategy = ", ".join([_words(applied, kernels), *ways]) + (f" ({remark})" if remark else "")
     source = assemble(
         parts,
@@ -117,9 +135,15 @@ def write_candidate(
         definitions=[plan.marker(), *definitions],
         doc=f"{strategy[0].upper()}{strategy[1:]}.",
         body=lines,
-        method=method,
+        methods=methods,
     )
     return Written(source=source, language=language_of(languages), strategy=strategy)
+
+
+def results_of(captured: Captured) -> Results:
+    """Return of what kind forward's result is."""
+    structure = pytree.tree_unflatten([""] * captured.out_spec.num_leaves, captured.out_spec)
+    return "tensor" if structure == "" else "tree"
 
 
 def _fold_method(owner: str, body: Body) -> list[str]:
@@ -223,9 +247,16 @@ def _words(applied: Sequence[str], kernels: Sequence[FusedKernel]) -> str:
     parts = []
     if rules:
         parts.append("rules " + ", ".join(rules))
-    if kernels:
+    own = [kernel for kernel in kernels if kernel.name.startswith(PRODUCT)]
+    fused = len(kernels) - len(own)
+    if fused:
         kind = kernels[0].language
-        parts.append(f"{len(kernels)} generated {kind} kernel{'s' if len(kernels) > 1 else ''}")
+        parts.append(f"{fused} generated {kind} kernel{'s' if fused > 1 else ''}")
+    if own:
+        some = "a float32 product" if len(own) == 1 else f"{len(own)} float32 products"
+        parts.append(f"{some} by three tf32 products{'' if len(own) == 1 else ' each'}")
+    if rules and own and fused:
+        parts = [parts[0], " and ".join(parts[1:])]
     return " with ".join(parts) if parts else "the reference's calls, written straight"
 
 

@@ -23,7 +23,7 @@ from kopt.actors.supervisor.outputs import output_bytes
 from kopt.actors.supervisor.reference import Reference, State
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.supervisor.stopwatch import Stopwatch
-from kopt.contenders import contenders
+from kopt.contenders import contenders, rivals
 from kopt.drift import DRIFT_SHARE, has_drifted
 from kopt.evaluation import BASELINE_CHECK, Check
 from kopt.problem import Problem
@@ -63,6 +63,8 @@ class Baselines:
     _kept_us: dict[Baseline, float] = field(default_factory=dict)
     _watches: dict[Baseline, Stopwatch] = field(default_factory=dict)
     _compiled: list[Compiled] = field(default_factory=list)
+    _seen_us: dict[Baseline, tuple[float, float]] = field(default_factory=dict)
+    """Least and greatest time of each, when they were measured beside each other."""
     _quiet_us: float = 0.0
     """One eager call with no candidate there; a GPU's alone."""
     _has_drifted: bool = False
@@ -71,7 +73,7 @@ class Baselines:
     def begin(
         self, reference: Reference, state: State, sets: list[JudgedSet], timed: list[int]
     ) -> None:
-        """Set up the eager baseline, and begin to compile those others that can win.
+        """Set up the eager baseline. To be called with the device alone.
 
         Raises:
             ProblemError: the reference fails while it is timed.
@@ -86,6 +88,13 @@ class Baselines:
             self._look_while_quiet()
         except ChildFailed as failure:
             raise reference.fault(failure) from None
+
+    def begin_others(self) -> None:
+        """Begin to compile those others that can win; it goes on beside others that are verified.
+
+        Raises:
+            WorkerLost: the zygote is gone.
+        """
         self._begin_compiled()
 
     def compiled(self) -> None:
@@ -115,6 +124,7 @@ class Baselines:
             known_us = {}
             self._begin_compiled()
             samples_us = self._measure()
+        self._seen_us = {name: (min(each), max(each)) for name, each in samples_us.items()}
         slower = self._slower()
         protocol = self.bench.config.timing.protocol
         measured_us = {
@@ -154,9 +164,9 @@ class Baselines:
         except ChildFailed as failure:
             raise self._reference.fault(failure) from None
 
-    def note(self, times_us: Sequence[float]) -> None:
-        """Take notice of what the best baseline took in a race, block by block or call by call."""
-        if has_drifted(times_us, known_us=self.times_us[self.best()]):
+    def note(self, name: Baseline, times_us: Sequence[float]) -> None:
+        """Take notice of what a baseline took in a race, block by block or call by call."""
+        if has_drifted(times_us, known_us=self.times_us[name]):
             self._has_drifted = True
 
     def best(self) -> Baseline:
@@ -168,6 +178,12 @@ class Baselines:
             (name for name in self._watches if name != "max_autotune"),
             key=lambda name: self.times_us[name],
         )
+
+    def rivals(self) -> list[Baseline]:
+        """Return those that may be the best as well, where speed-ups are against the best."""
+        if self.bench.config.baseline != "best":
+            return []
+        return rivals(self.best(), seen_us=self._seen_us)
 
     def watch(self, name: Baseline) -> Stopwatch:
         """Return the stopwatch of a baseline that has a process."""

@@ -24,7 +24,7 @@ def held(child: Child) -> Iterator[None]:
     stopped: set[int] = set()
     try:
         for _ in range(TURNS):
-            new = _processes(child) - stopped
+            new = processes(child) - stopped
             if not new:
                 break
             for pid in new:
@@ -36,7 +36,8 @@ def held(child: Child) -> Iterator[None]:
             _signal(pid, signal.SIGCONT)
 
 
-def _processes(child: Child) -> set[int]:
+def processes(child: Child) -> set[int]:
+    """Return the ids of a child's process and of all that it started, its guard left out."""
     found: set[int] = set()
     wave = {child.pid}
     while wave:

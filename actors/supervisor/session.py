@@ -140,6 +140,8 @@ def open_session(bench: Bench, problem: Problem) -> Session:
             session.baselines.begin(
                 session.reference, session.states[-1], session.sets, session.timed()
             )
+        with bench.turns.shared(breathes=True):
+            session.baselines.begin_others()
     except BaseException:
         session.close()
         raise

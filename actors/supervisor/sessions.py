@@ -1,7 +1,9 @@
 """The sessions of a device: opened once for all who want one, the last few kept ready.
 
 A session in use stays; of those that nobody uses the one used longest ago goes first, where there
-are more than are kept or the host's memory runs short.
+are more than are kept or the host's memory runs short. Its end takes as long as its processes do,
+seconds where a kernel hangs on the device: whoever used it last does not wait for that. Where the
+memory is wanted at once, it is waited for.
 """
 
 from __future__ import annotations
@@ -35,15 +37,24 @@ class _Entry:
 class Sessions:
     """Sessions by problem, for the threads of a supervisor."""
 
-    def __init__(self, open_session: Callable[[Problem], Session], *, keep: int) -> None:
+    def __init__(
+        self,
+        open_session: Callable[[Problem], Session],
+        *,
+        keep: int,
+        beside: Callable[[Callable[[], None]], None] = lambda close: close(),
+    ) -> None:
         """Have none yet.
 
         Args:
             open_session: opens one; its ProblemError goes to whoever asked.
             keep: sessions kept ready, those in use included, >= 1.
+            beside: runs what closes a session, now or soon.
         """
         self._open = open_session
         self._keep = keep
+        self._beside = beside
+        self._num_closing = 0
         self._changed = threading.Condition()
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
@@ -68,6 +79,12 @@ class Sessions:
                 entry.users -= 1
             self._close_unused()
 
+    @property
+    def has_room(self) -> bool:
+        """Whether one more can be opened without another's end."""
+        with self._changed:
+            return len(self._entries) < self._keep and not _is_short_of_memory()
+
     def forget(self, problem: Problem) -> None:
         """Open the problem's session anew for its next candidate: the reference may be dead."""
         with self._changed:
@@ -77,8 +94,8 @@ class Sessions:
         self._close_unused()
 
     def close_idle(self) -> None:
-        """Close every session that nobody uses."""
-        self._close_unused(keep=0)
+        """Close every session that nobody uses; their memory is free then."""
+        self._close_all_unused()
 
     def _enter(self, problem: Problem, generation: int) -> _Entry:
         key = problem.problem_id
@@ -101,8 +118,8 @@ class Sessions:
                     self._entries[f"{key}/{id(entry)}"] = entry  # closed with its last user
             opening = self._entries[key] = _Entry(generation, users=1)
         if entry is not None and not entry.users:
-            _close(entry)
-        self._close_unused(keep=self._keep)
+            self._begin_close(entry)
+        self._close_unused()
         try:
             session = self._opened(problem)
         except BaseException:
@@ -116,27 +133,55 @@ class Sessions:
         return opening
 
     def _opened(self, problem: Problem) -> Session:
+        with self._changed:
+            may_come_free = self._num_closing > 0
         try:
             return self._open(problem)
         except ProblemError as error:
-            if "memory" not in error.why or not self._close_unused(keep=0):
+            if "memory" not in error.why or not (self._close_all_unused() or may_come_free):
                 raise
             return self._open(problem)  # what other problems held is free now
 
-    def _close_unused(self, *, keep: int | None = None) -> int:
-        """Close what is stale or too much and in nobody's use; return how many that were."""
+    def _close_unused(self) -> None:
+        """Have closed what is stale or too much and in nobody's use."""
+        for entry in self._taken_out(self._keep):
+            self._begin_close(entry)
+
+    def _close_all_unused(self) -> bool:
+        """Close what is in nobody's use, and wait until it is; say whether there was any."""
+        going = self._taken_out(0)
+        for entry in going:
+            _close(entry)
+        with self._changed:
+            was_closing = self._num_closing > 0
+            self._changed.wait_for(lambda: self._num_closing == 0)
+        return was_closing or bool(going)
+
+    def _begin_close(self, entry: _Entry) -> None:
+        with self._changed:
+            self._num_closing += 1
+
+        def close() -> None:
+            try:
+                _close(entry)
+            finally:
+                with self._changed:
+                    self._num_closing -= 1
+                    self._changed.notify_all()
+
+        self._beside(close)
+
+    def _taken_out(self, most: int) -> list[_Entry]:
+        """Take out those in nobody's use that are stale, or more than `most` altogether."""
         going = []
         with self._changed:
-            most = self._keep if keep is None else keep
             if _is_short_of_memory():
                 most = min(most, 1)
             for key, entry in list(self._entries.items()):  # the one used longest ago first
                 is_idle = entry.users == 0 and entry.session is not None
                 if is_idle and (entry.is_stale or len(self._entries) > most):
                     going.append(self._entries.pop(key))
-        for entry in going:
-            _close(entry)
-        return len(going)
+        return going
 
 
 def _close(entry: _Entry) -> None:

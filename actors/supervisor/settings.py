@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kopt.actors.child.memory import Place, available_bytes
+from kopt.actors.child.preload import Preload
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.evidence.device_lock import device_lock
@@ -131,7 +132,7 @@ def open_bench(
     cache_dir: Path,
     memory_as: DeviceName | None = None,
     compiles: bool = False,
-    device_name: str = "",
+    arch: str = "",
 ) -> Bench:
     """Start a zygote, for children on this process's cores; no device is touched.
 
@@ -140,8 +141,8 @@ def open_bench(
         device: of the children.
         cache_dir: kopt's cache on this node.
         memory_as: device whose share of the host's memory a child may use; None: its own.
-        compiles: whether children compile the reference.
-        device_name: the GPU's name, or the CPU's model.
+        compiles: whether children compile the reference, or trace it.
+        arch: of the GPU that children use or compile for; empty for none.
     """
     num_threads = len(os.sched_getaffinity(0))
     # A child gets a scratch folder of its own with each fork; the zygote writes nothing.
@@ -149,13 +150,15 @@ def open_bench(
         scratch=Path("/tmp"), num_threads=num_threads, cache_dir=cache_dir
     )
     return Bench(
-        zygote=Zygote(environment, compiles=compiles),
+        zygote=Zygote(
+            environment,
+            preload=Preload(compiles=compiles, arch=arch, uses_device=device == "cuda"),
+        ),
         device=device,
         config=config,
         cache_dir=cache_dir,
         num_threads=num_threads,
         memory_bytes=memory_limit(config, device=memory_as or device),
-        device_name=device_name,
     )
 
 

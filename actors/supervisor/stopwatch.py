@@ -21,8 +21,10 @@ from dataclasses import dataclass
 
 from kopt.actors.config import TimingConfig
 from kopt.actors.devices.base import DeviceName, Pace
-from kopt.actors.supervisor.child import Child, ChildFailed
+from kopt.actors.supervisor.child import Child
 from kopt.actors.supervisor.made import Made
+from kopt.actors.supervisor.told_times import told_times
+from kopt.actors.supervisor.waiting import free_share, threads_waited_ns
 from kopt.overhead import Block, beside_us, calm, overhead
 from kopt.timing import clock_is_slow, slope_us
 
@@ -45,7 +47,6 @@ CALM_SHARE = 0.3
 SLOPE_REPEATS = 3
 SLOPE_S = (0.01, 0.05, 0.25)
 """Work that separates many calls from few, on the first attempt and the next."""
-DAY_US = 86_400_000_000.0
 CLOCK_FLOOR_US = 2.0
 """Least wall time that separates many calls from few."""
 
@@ -109,6 +110,16 @@ class Stopwatch:
         """Numbers of the input sets, with the number of elements of each tensor."""
         return self._sets
 
+    @property
+    def most_calls(self) -> int:
+        """Calls of one block at most."""
+        return self._most_calls
+
+    @property
+    def full(self) -> int:
+        """Calls that fill a block."""
+        return self._calls
+
     def warm_up(self) -> None:
         """Run until clocks and caches are settled, and choose the size of a block by our clock.
 
@@ -120,15 +131,18 @@ class Stopwatch:
         while time.monotonic() - began_s < WARM_UP_S:
             self._fit(self._run(self._calls))
 
-    def block(self) -> Block:
+    def block(self, calls: int | None = None) -> Block:
         """Time one block of calls.
 
         CPU: the mean of its calls. CUDA: the median of cold calls.
 
+        Args:
+            calls: how many, `most_calls` at most; None for those that fill a block.
+
         Raises:
             ChildFailed: the module raises, dies or hangs, or its clock is no clock.
         """
-        block = self._run(self._calls)
+        block = self._run(self._calls if calls is None else calls)
         self._fit(block)
         return block
 
@@ -249,6 +263,7 @@ class Stopwatch:
             tells_apart = self.device == "cuda"
         numbers = sorted(self._sets)
         seed = self._rng.getrandbits(32)
+        waited_ns = self._waited_ns()
         began_ns = time.perf_counter_ns()
         answer = self.child.ask(
             "time",
@@ -261,13 +276,14 @@ class Stopwatch:
             copies=self._copies,
         )
         wall_us = (time.perf_counter_ns() - began_ns) / 1e3
+        share = free_share(waited_ns, self._waited_ns(), wall_us=wall_us)
         self.last = Made(
             numbers=tuple(numbers),
             seed=seed,
             calls=calls,
             commitment=str(answer.get("commitment", ""))[:64],
         )
-        calls_us, total_us = _times(answer, expected=calls if tells_apart else 1)
+        calls_us, total_us = told_times(answer, expected=calls if tells_apart else 1)
         return Block(
             calls=calls,
             wall_us=wall_us,
@@ -275,26 +291,9 @@ class Stopwatch:
             busy_us=statistics.fmean(calls_us) * calls,
             total_us=total_us,
             calls_us=tuple(calls_us) if tells_apart else (),
+            free_share=share,
         )
 
-
-def _times(answer: dict[str, object], *, expected: int) -> tuple[list[float], float]:
-    """Return a child's times, which are untrusted: those of the calls, and the total.
-
-    Raises:
-        ChildFailed: they are not that many numbers above 0.
-    """
-    calls_us, total_us = answer.get("calls_us"), answer.get("total_us")
-    if isinstance(calls_us, list) and len(calls_us) == expected:
-        times_us = [_time_us(each) for each in (*calls_us, total_us)]
-        if None not in times_us:
-            *each_us, all_us = [each for each in times_us if each is not None]
-            return each_us, all_us
-    raise ChildFailed("raised", "clock", f"the clock gave no {expected} times above 0")
-
-
-def _time_us(value: object) -> float | None:
-    """A time above 0 and below a day; None for whatever else a child may send."""
-    if isinstance(value, float | int) and not isinstance(value, bool) and 0 < value < DAY_US:
-        return float(value)
-    return None
+    def _waited_ns(self) -> dict[int, int]:
+        """What threads of the child waited for a processor; a GPU's calls are timed by the GPU."""
+        return threads_waited_ns(self.child) if self.device == "cpu" else {}

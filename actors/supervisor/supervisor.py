@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import torch
 
+from kopt.actors.build.gpu_facts import gpu_of_node
 from kopt.actors.child.memory import Place
 from kopt.actors.child.sandbox.privileges import conceal
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName, describe
 from kopt.actors.supervisor.child import Child
+from kopt.actors.supervisor.company import Company
+from kopt.actors.supervisor.endings import Endings
 from kopt.actors.supervisor.exchange_probe import usable_place
 from kopt.actors.supervisor.judging import Disturbed, Try
 from kopt.actors.supervisor.laps import Laps
@@ -37,7 +38,7 @@ from kopt.actors.supervisor.trail import Judged, Trail
 from kopt.actors.supervisor.turns import Turns
 from kopt.actors.supervisor.warm import WarmChildren
 from kopt.candidate import Candidate
-from kopt.errors import ProblemError
+from kopt.errors import ConfigError, ProblemError
 from kopt.evaluation import Check, Evaluation
 from kopt.ports import Target
 from kopt.problem import Problem
@@ -46,6 +47,9 @@ from kopt.verdict import CompileFailed, Crashed, Verdict
 _LOG = logging.getLogger(__name__)
 _NO_ROOM = re.compile(r"out of memory|OutOfMemory|MemoryError|can't allocate memory", re.I)
 """What a candidate says that found no memory, which may be others'."""
+_IMPORTED_LATE = "torch.fx.experimental.symbolic_shapes"
+"""By torch, the first time it checks an argument of some functions that inputs are drawn with; with
+sympy it takes two seconds, which would be the first problem's."""
 
 
 class Supervisor:
@@ -75,16 +79,21 @@ class Supervisor:
         if config.secret is None:
             raise ValueError("a supervisor needs a secret")
         conceal()
-        self.target = target or describe(device)
         self._supply = supply or Supply()
         self._bench = open_bench(
             config,
             device=device,
             cache_dir=cache_dir,
-            # Loading the compiler asks for CUDA devices, after which no child could use them.
-            compiles=device == "cpu" and (config.compile or config.max_autotune),
-            device_name=self.target.name,
+            compiles=config.compile or config.max_autotune,
+            arch=_arch(device),
         )
+        try:  # while the zygote loads
+            self.target = target or describe(device)
+            import_module(_IMPORTED_LATE)
+        except ConfigError:
+            self._bench.zygote.close()
+            raise
+        self._bench = replace(self._bench, device_name=self.target.name)
         torch.set_num_threads(self._bench.num_threads)  # of comparisons; Ray gives its actors one
         place = usable_place(device, open_child=self._bench.child_ahead)
         self._bench = replace(self._bench, exchange=place)
@@ -97,12 +106,14 @@ class Supervisor:
                 turns=self._bench.turns,
             )
             self._bench = replace(self._bench, warm=warm)
-        self._sessions = Sessions(partial(open_session, self._bench), keep=self._supply.sessions)
-        self._company = Turns()
-        self._arrived = threading.Lock()
-        self._arrivals = self._present = 0
-        self._endings = ThreadPoolExecutor(1, thread_name_prefix="endings")
-        self._ending: set[Future[None]] = set()
+        self._endings = Endings(self._bench.turns, in_flight=self._supply.in_flight)
+        self._sessions = Sessions(
+            partial(open_session, self._bench),
+            keep=self._supply.sessions,
+            beside=self._endings.begin_shared,
+        )
+        self._admission = Turns()
+        self._company = Company()
 
     def evaluate(
         self, problem: Problem, candidate: Candidate, *, build_dir: Path | None = None
@@ -114,14 +125,21 @@ class Supervisor:
             WorkerLost: the zygote is gone.
         """
         laps = Laps()
+        evaluation = self._evaluated(problem, candidate, build_dir, laps=laps)
+        laps.lap("ended")
+        return replace(evaluation, timeline_s=dict(laps.laps))
+
+    def _evaluated(
+        self, problem: Problem, candidate: Candidate, build_dir: Path | None, *, laps: Laps
+    ) -> Evaluation:
         try:
-            with self._company.shared():
+            with self._admission.shared():
                 laps.lap("prepared")
                 return self._judge(problem, candidate, build_dir, laps=laps, is_alone=False)
         except Disturbed:
             laps.void("disturbed")
         _LOG.info("%s is judged again, alone", candidate.candidate_id[:12])
-        with self._company.exclusive():
+        with self._admission.exclusive():
             laps.lap("disturbed")
             self._sessions.close_idle()
             return self._judge(problem, candidate, build_dir, laps=laps, is_alone=True)
@@ -129,16 +147,20 @@ class Supervisor:
     def take_up(self, problem: Problem) -> None:
         """Make a problem ready for its candidates, but for what is measured: nothing is timed.
 
+        On a GPU it goes on compiling, and is stopped while something is timed; there a problem for
+        which another one's session had to go is not taken up, since that one may be waited for.
+
         Raises:
             ProblemError: the reference breaks its contract or cannot run here.
             WorkerLost: the zygote is gone.
         """
-        generation = self._generation()
-        with (
-            self._sessions.use(problem, generation=generation) as session,
-            session.at_baselines,
-        ):
-            session.baselines.compiled()
+        is_gpu = self._bench.device == "cuda"
+        if is_gpu and not self._sessions.has_room:
+            return
+        with self._sessions.use(problem, generation=self._generation()) as session:
+            if not is_gpu:
+                with session.at_baselines:
+                    session.baselines.compiled()
 
     @property
     def exchange(self) -> Place:
@@ -151,14 +173,13 @@ class Supervisor:
 
     def settle(self) -> None:
         """Wait for what goes on beside evaluations: children that end, or are forked ahead."""
-        for ending in list(self._ending):
-            ending.result()
+        self._endings.settle()
         if self._bench.warm is not None:
             self._bench.warm.settle()
 
     def close(self) -> None:
         """End every child and the zygote."""
-        self._endings.shutdown()
+        self._endings.close()
         if self._bench.warm is not None:
             self._bench.warm.close()
         self._sessions.close_idle()
@@ -186,15 +207,14 @@ class Supervisor:
         except Judged as judged:
             laps.lap("ended")
             return self._evaluation(judged.verdict, problem, candidate, trail=trail, laps=laps)
-        with self._presence(is_alone=is_alone) as had_company:
+        with self._company.joined(is_alone=is_alone) as had_company:
             generation = self._generation()
             attempt: Try | None = None
             try:
                 with self._sessions.use(problem, generation=generation) as session:
-                    with session.at_baselines:
-                        if session.baselines.is_stale:
-                            with self._bench.alone():
-                                session.baselines.renew()
+                    if session.baselines.is_stale:  # else nobody waits for one who compiles
+                        with session.at_baselines, self._bench.alone():
+                            session.baselines.renew()
                     trail.checks += session.checks
                     laps.lap("prepared")
                     attempt = Try(
@@ -264,26 +284,13 @@ class Supervisor:
             timeline_s=laps.laps,
         )
 
-    @contextmanager
-    def _presence(self, *, is_alone: bool) -> Iterator[Callable[[], bool]]:
-        """Be counted; gives a function: whether others were judged meanwhile."""
-        with self._arrived:
-            self._arrivals += 1
-            self._present += 1
-            arrival, before = self._arrivals, self._present - 1
-        try:
-            yield lambda: not is_alone and (before > 0 or self._arrivals > arrival)
-        finally:
-            with self._arrived:
-                self._present -= 1
-
     def _generation(self) -> int:
         """Of the zygote, started again if it died, and every session's children with it."""
         self._bench.zygote.ensure()
         return self._bench.zygote.generation
 
     def _end(self, child: Child, then: Callable[[], None]) -> None:
-        """End a candidate's child; where others are judged meanwhile, they do not wait for it."""
+        """End a candidate's child, beside others that are judged meanwhile."""
 
         def end() -> None:
             try:
@@ -291,9 +298,10 @@ class Supervisor:
             finally:
                 then()
 
-        if self._supply.in_flight == 1:
-            end()
-            return
-        ending = self._endings.submit(end)
-        self._ending.add(ending)
-        ending.add_done_callback(self._ending.discard)
+        self._endings.begin(end)
+
+
+def _arch(device: DeviceName) -> str:
+    """Return the architecture of the GPU that children will use; empty where it is not known."""
+    facts = gpu_of_node() if device == "cuda" else None
+    return "" if facts is None else facts.arch

@@ -23,8 +23,13 @@ from kopt.errors import WorkerLost
 _LOG = logging.getLogger(__name__)
 
 
+MAKERS = 3
+"""Children made at a time: making one takes longer than verifying a candidate, and is beside no
+timing either."""
+
+
 class WarmChildren:
-    """A few children ready, made again on a thread of its own as they are taken."""
+    """A few children ready, made again on threads of their own as they are taken."""
 
     def __init__(
         self, make: Callable[[], Child], *, size: int, zygote: Zygote, builds: Path, turns: Turns
@@ -48,8 +53,13 @@ class WarmChildren:
         self._is_out_of_use = False
         """The last could not be made: none is tried until somebody asks for one, who hears why."""
         self._is_closed = False
-        self._thread = threading.Thread(target=self._fill, name="warm-children", daemon=True)
-        self._thread.start()
+        self._num_making = 0
+        self._threads = [
+            threading.Thread(target=self._fill, name=f"warm-children-{number}", daemon=True)
+            for number in range(min(MAKERS, size))
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def take(self, *, dtype: str | None, build_dir: Path) -> Child | None:
         """Return a child that now is a candidate's; None where one must be forked for it.
@@ -91,12 +101,17 @@ class WarmChildren:
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
         while self._ready:
             self._ready.popleft()[1].end()
 
     def _is_stocked(self) -> bool:
         return len(self._ready) >= self._size
+
+    def _is_one_wanted(self) -> bool:
+        has_enough = len(self._ready) + self._num_making >= self._size
+        return not (has_enough or self._is_out_of_use)
 
     def _discard_dead(self) -> None:
         """Let go of the children that died with an earlier zygote."""
@@ -108,13 +123,13 @@ class WarmChildren:
     def _fill(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(
-                    lambda: self._is_closed or not (self._is_stocked() or self._is_out_of_use)
-                )
+                self._changed.wait_for(lambda: self._is_closed or self._is_one_wanted())
                 if self._is_closed:
                     return
+                self._num_making += 1
             made = self._made()
             with self._changed:
+                self._num_making -= 1
                 if made is None:
                     self._is_out_of_use = True
                 else:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kopt.actors.child.channel import Channel, ChannelClosed
+from kopt.actors.child.preload import Preload
 from kopt.actors.child.sandbox.confine import Confinement
 from kopt.actors.child.sandbox.levels import joined, wanted_levels
 from kopt.actors.supervisor.scratch import ScratchRoot
@@ -23,6 +26,11 @@ START_S = 120.0
 ORDER_S = 30.0
 END_S = 15.0
 """For a zygote to end what its children left; then it is killed."""
+FIRST_LOOK_S = 0.002
+LAST_LOOK_S = 0.02
+"""Between two looks at a child that is being ended, the first and the last."""
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,19 +49,20 @@ class Forked:
 class Zygote:
     """One zygote process, for the threads of a supervisor. Restarted by itself if it died."""
 
-    def __init__(self, environment: dict[str, str], *, compiles: bool = False) -> None:
+    def __init__(self, environment: dict[str, str], *, preload: Preload | None = None) -> None:
         """Start it; `fork` waits until it is ready.
 
         Args:
             environment: of the process: what OpenMP and CUDA read when they are loaded. A child's
                 own environment comes with each fork.
-            compiles: load torch's compiler too, for children that compile the reference.
+            preload: what it loads for its children; None for what each of them needs.
 
         Raises:
             ConfigError: KOPT_SANDBOX names a level that there is not.
         """
         self._environment = environment
-        self._flags = [joined(wanted_levels(sandbox_levels())), *(["compile"] if compiles else [])]
+        self._levels = joined(wanted_levels(sandbox_levels()))
+        self._preload = preload or Preload()
         self.scratch = ScratchRoot()
         """Where its children's scratch folders are."""
         self._process: subprocess.Popen[bytes] | None = None
@@ -100,15 +109,21 @@ class Zygote:
     def end(self, forked: Forked) -> int:
         """Kill a child with everything it started; return its exit status, negative for a signal.
 
-        A child whose zygote is gone died with it.
+        A child whose zygote is gone died with it. Others may speak to the zygote while it goes.
         """
-        with self._speaking:
-            if forked.generation != self.generation:
-                return -signal.SIGKILL
-            try:
-                return int(self._ask({"op": "end", "pid": forked.pid})["status"])
-            except WorkerLost:
-                return -signal.SIGKILL
+        pause_s = FIRST_LOOK_S
+        while True:
+            with self._speaking:
+                if forked.generation != self.generation:
+                    return -signal.SIGKILL
+                try:
+                    answer = self._ask({"op": "end", "pid": forked.pid})
+                except WorkerLost:
+                    return -signal.SIGKILL
+            if "status" in answer:
+                return int(answer["status"])
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, LAST_LOOK_S)
 
     def ensure(self) -> None:
         """Start it again if it died since it was last asked; `generation` tells."""
@@ -143,7 +158,8 @@ class Zygote:
                 "-m",
                 "kopt.actors.child.zygote",
                 str(theirs.fileno()),
-                *self._flags,
+                self._levels,
+                *self._preload.words(),
             ],
             pass_fds=(theirs.fileno(),),
             env=self._environment,
@@ -162,11 +178,9 @@ class Zygote:
 
     def _ask(self, order: dict[str, Any], fds: tuple[int, ...] = ()) -> dict[str, Any]:
         for attempt in (1, 2):
-            assert self._channel is not None
             try:
-                if not self._is_ready:
-                    self._channel.receive(timeout_s=START_S)
-                    self._is_ready = True
+                self._await_ready()
+                assert self._channel is not None
                 self._channel.send(order, fds=fds)
                 answer, _ = self._channel.receive(timeout_s=ORDER_S)
             except (ChannelClosed, TimeoutError) as error:
@@ -178,6 +192,24 @@ class Zygote:
             else:
                 return answer
         raise AssertionError("unreachable")
+
+    def _await_ready(self) -> None:
+        """Wait for its first message; one that spoilt its forks makes room for one that does not.
+
+        Raises:
+            ChannelClosed: it ended.
+            TimeoutError: it says nothing.
+        """
+        while not self._is_ready:
+            assert self._channel is not None
+            said, _ = self._channel.receive(timeout_s=START_S)
+            if "refused" not in said:
+                self._is_ready = True
+                return
+            _LOG.warning("children load by themselves what they need: %s", said["refused"])
+            self._preload = replace(self._preload, is_lean=True)
+            self._stop()
+            self._start()
 
     def _last_words(self) -> str:
         process = self._process

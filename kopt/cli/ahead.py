@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from kopt.actors.programmers.config import RecordedConfig
+from kopt.actors.programmers.ensemble_config import EnsembleConfig
 from kopt.actors.programmers.openai_access import access_of
 from kopt.actors.programmers.openai_config import ModelConfig, OpenAIConfig
 from kopt.actors.programmers.vllm_ahead import check_model, find_python
@@ -25,13 +26,18 @@ def look_ahead(config: RunConfig, problems: Sequence[Problem]) -> Seeds:
         ConfigError: a recording, a key or a seed is not there, or is no such thing.
         StoreError: the run that a seed is the best of is damaged.
     """
-    if isinstance(config.programmer, OpenAIConfig):
-        access_of(config.programmer, os.environ)
-    if isinstance(config.programmer, VllmConfig) and config.cluster.address == "local":
-        check_model(config.programmer)
-        find_python(config.programmer, os.environ)
+    models: list[ModelConfig] = []
     if isinstance(config.programmer, ModelConfig):
-        _check_price(config, config.programmer)
+        models = [config.programmer]
+    elif isinstance(config.programmer, EnsembleConfig):
+        models = [member.programmer for member in config.programmer.members]
+    for model in models:
+        if isinstance(model, OpenAIConfig):
+            access_of(model, os.environ)
+        if isinstance(model, VllmConfig) and config.cluster.address == "local":
+            check_model(model)
+            find_python(model, os.environ)
+        _check_price(config, model)
     if isinstance(config.programmer, RecordedConfig):
         RunDir.open(config.programmer.run)
         return {}  # the recording's first ideas are its own

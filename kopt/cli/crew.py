@@ -10,6 +10,7 @@ from typing import Any
 
 from kopt.actors.apis.installed import with_apis
 from kopt.actors.programmers.config import ProgrammerConfig, RecordedConfig, RewriterConfig
+from kopt.actors.programmers.ensemble_config import EnsembleConfig
 from kopt.actors.programmers.openai_config import ModelConfig
 from kopt.actors.programmers.recorded import RecordedProgrammer
 from kopt.actors.programmers.registry import Workplace, create_programmer
@@ -99,7 +100,8 @@ async def assemble(
     )
     remembering = make_remembering(config, run=run.path, programmer=programmer, warn=workplace.warn)
     if recorded is None:
-        if isinstance(config.programmer, ModelConfig) and config.programmer.seeds == "rewriter":
+        model = config.programmer
+        if isinstance(model, ModelConfig | EnsembleConfig) and model.seeds == "rewriter":
             leader = make_programmer(RewriterConfig(), workplace)
             programmer = LedProgrammer(programmer, leader)
         if seeds:

@@ -27,6 +27,8 @@ COMMANDS: dict[str, str] = {
     "replay": "rebuild a run's trees from its journal and check them",
     "prompt": "print the prompt of a node, as it was sent",
     "verify": "measure a run's claimed wins again; re-score a KernelBench run folder",
+    "export": "what runs tried, as a corpus and in the forms that trainers read",
+    "serve": "verdicts and rewards for trainers, over HTTP",
     "cache": "what the caches of this node hold; bound them, clear them",
     "doctor": "what is installed, what is off and why, and how to fix it",
 }

@@ -7,4 +7,6 @@ BAD_CONFIG = 2
 """Bad configuration or usage, or a disk that cannot be used; one line for each fault."""
 NOT_CORRECT = 3
 """`eval`: any verdict but correct."""
+SUSPENDED = 75
+"""All that is left of a run waits for answers (sysexits' EX_TEMPFAIL): `kopt resume` goes on."""
 INTERRUPTED = 130

@@ -13,7 +13,7 @@ from typing import TextIO
 
 from rich.console import Console
 
-from kopt.cli.exit_codes import DONE, FAILED, INTERRUPTED
+from kopt.cli.exit_codes import DONE, FAILED, INTERRUPTED, SUSPENDED
 from kopt.cli.fleet import run_fleet
 from kopt.cli.fleet_summary import fleet_json, fleet_text, mean_speedup
 from kopt.cli.interrupts import interruptible
@@ -21,6 +21,7 @@ from kopt.cli.job import Job, JobOutcome, Observer
 from kopt.cli.output import reserved_stdout, write_json
 from kopt.cli.prepared import Prepared, Refused
 from kopt.cli.progress import Progress
+from kopt.cli.suspended import suspended_line
 from kopt.config import RunConfig
 from kopt.data.fleet_file import FleetJob, is_fleet, read_fleet_file, write_fleet_file
 from kopt.data.journal_files import JOURNAL_FOLDER, read_events
@@ -164,6 +165,9 @@ def _run(
         write_json(out, fleet_json(whole, labels, outcomes, refused))
     else:
         sys.stdout.write(fleet_text(whole, labels, outcomes, refused))
+    if any(outcome.awaiting for outcome in outcomes):
+        sys.stderr.write(f"{suspended_line(outcomes, resume=resume)}\n")
+        return SUSPENDED, outcomes
     failed = any(outcome.failed or outcome.error for outcome in outcomes)
     return FAILED if failed else DONE, outcomes
 

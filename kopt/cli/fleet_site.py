@@ -23,12 +23,15 @@ from kopt.actors.programmers.registry import Workplace, create_programmer
 from kopt.actors.quiet import Quiet
 from kopt.cli.job import Job
 from kopt.config import MODEL_KINDS, RunConfig
+from kopt.device_health import Quarantine
 from kopt.environment import cache_dir
 from kopt.lane import LaneLoad
 from kopt.ports import Profiler, Programmer
 
 SHARED_KINDS = (*MODEL_KINDS, "rewriter")
 """Programmers that jobs share: they keep nothing of a job, as a mailbox or a recording does."""
+AHEAD_PER_DEVICE = 2
+"""Expansions in flight for each device: one timed, and one ahead."""
 SLOW_WRITER_PER_SEARCH = 4
 """Expansions in flight in one search whose programmer is a model or a person."""
 
@@ -44,6 +47,7 @@ class Site:
         secret: int,
         quiet: Quiet,
         warn: Callable[[str], None],
+        on_quarantine: Callable[[Quarantine], None],
     ) -> None:
         """Start the lanes.
 
@@ -53,6 +57,7 @@ class Site:
             secret: seed of the hidden inputs.
             quiet: of the cluster.
             warn: shows one line to the user.
+            on_quarantine: hears once of each device that is lent no more.
         """
         config = jobs[0].config
         self._cluster = cluster
@@ -67,6 +72,7 @@ class Site:
             evaluate=self.evaluate,
             cache_dir=cache_dir(),
             quiet=quiet,
+            on_quarantine=on_quarantine,
         )
         self.judge = CachedEvaluator(
             self._evaluator,
@@ -74,9 +80,15 @@ class Site:
             store=open_store(cache_dir(), "verdict"),
             facts=judging_facts,
         )
+        self._devices = cluster.devices
         self._said: set[str] = set()
         self._programmers: dict[str, Programmer] = {}
         self._profilers: dict[bool, Profiler] = {}
+
+    def grow(self, more: int) -> None:
+        """Time on so many devices more: nodes have joined."""
+        self._devices += more
+        self._evaluator.grow(self._devices)
 
     def lanes(self) -> list[LaneLoad]:
         """Return how full the lanes are now."""
@@ -164,7 +176,7 @@ def places(configs: Sequence[RunConfig], cluster: Cluster) -> int:
         config.programmer.model_dump_json(): config.programmer.expansions_at_once
         for config in configs
     }
-    return 2 * cluster.devices + cluster.build_workers + sum(writing.values())
+    return AHEAD_PER_DEVICE * cluster.devices + cluster.build_workers + sum(writing.values())
 
 
 def most_per_search(config: RunConfig) -> int | None:

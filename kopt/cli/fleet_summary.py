@@ -50,6 +50,7 @@ def fleet_text(
     ]
     for label, outcome in zip(labels, outcomes, strict=True):
         lines += [f"job {label} failed: {line}" for line in failures(outcome)]
+    lines += given_up(outcomes)
     ended_by = Counter(reason for outcome in outcomes for reason in outcome.ended_by)
     lines += [f"{reason} ended searches of {count} job(s)" for reason, count in ended_by.items()]
     lines += [f"job {each.number} did not run: {line}" for each in refused for line in each.lines]
@@ -80,6 +81,7 @@ def fleet_json(
                 "arm": outcome.job.config.arm_name,
                 "error": None if outcome.error is None else str(outcome.error),
                 "ended_by": outcome.ended_by,
+                "awaiting": outcome.awaiting,
                 "geomean": mean_speedup(outcome),
                 **summary_json(run, outcome.state, summarize(run, outcome.state)),
             }
@@ -87,6 +89,7 @@ def fleet_json(
     return {
         "path": str(whole),
         "jobs": jobs,
+        "quarantined": given_up(outcomes),
         "failed": [label for label, each in zip(labels, outcomes, strict=True) if failures(each)],
         "refused": [
             {"job": str(each.number), "overrides": each.overrides, "reasons": each.lines}
@@ -100,6 +103,15 @@ def failures(outcome: JobOutcome) -> list[str]:
     ends = [(name, search.ended) for name, search in outcome.state.searches.items()]
     lines = [] if outcome.error is None else [str(outcome.error) or repr(outcome.error)]
     return lines + [f"{name}: {end.reason}" for name, end in ends if end and end.failed]
+
+
+def given_up(outcomes: Sequence[JobOutcome]) -> list[str]:
+    """Return a line for each device that was given up, once for all jobs that it worked for."""
+    events = [event for outcome in outcomes for event in outcome.state.quarantined]
+    return [
+        f"{event.device_name} ({event.device}) of {event.host} was given up: {event.reason}"
+        for event in dict.fromkeys(events)
+    ]
 
 
 def _cells(label: str, outcome: JobOutcome) -> tuple[str, ...]:

@@ -48,6 +48,8 @@ class JobOutcome:
     """Its whole journal, folded."""
     error: Exception | None = None
     """What ended it before its time; what is journalled stays, and it can be resumed."""
+    awaiting: int = 0
+    """Expansions whose answers are awaited: it is suspended, and a resume goes on."""
 
     @property
     def failed(self) -> int:
@@ -157,6 +159,9 @@ def write_job_manifest(
     Raises:
         StoreError: it cannot be written.
     """
+    first = None
+    if earlier is None and job.run_dir.manifest_path.is_file():
+        first = job.run_dir.read_manifest()["created"]  # of this sitting, without the device
     manifest = make_manifest(
         to_plain(job.config),
         name=job.run_dir.name,
@@ -165,4 +170,6 @@ def write_job_manifest(
         device=device,
         secret=secret,
     )
+    if first is not None:
+        manifest["created"] = first
     job.run_dir.write_manifest(manifest if earlier is None else resumed(earlier, manifest))

@@ -61,6 +61,8 @@ def prepare(config: RunConfig, *, known: Known | None = None) -> Prepared:
 
     if config.lacks:
         raise ConfigError("\n".join(config.lacks))
+    if config.mode == "compiled" and known is not None:
+        raise ConfigError("mode=compiled is no job of a multirun; run it without -m")
     check_hardware(config)
     problems = _problems(config, {} if known is None else known)
     return Prepared(config=config, problems=problems, seeds=look_ahead(config, problems))

@@ -119,6 +119,7 @@ def profile_json(profile: Profile, evidence: Evidence, told: Feedback) -> dict[s
         "disagreement": profile.disagreement,
         "remarks": list(profile.remarks),
         "measured_energy": None if profile.energy is None else asdict(profile.energy),
+        "took_s": dict(profile.took_s),
         "findings": said["findings"],
         "told": said,
     }
@@ -133,6 +134,9 @@ def profile_text(profile: Profile, evidence: Evidence, told: Feedback) -> str:
     if profile.energy is not None:
         lines.append(f"energy: {profile.energy.words()}")
     lines += [f"left out: {remark}" for remark in profile.remarks]
+    if profile.took_s:
+        stages = (f"{stage} {seconds:.1f}" for stage, seconds in profile.took_s.items())
+        lines.append(f"took, s: {', '.join(stages)}")
     return "\n".join(lines) + "\n"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kopt.cli.profiling import READS_NOTHING
 from kopt.config import RunConfig
+from kopt.data.rundir import RunDir
 from kopt.data.strategies import StrategyFile
 from kopt.driver.memories import Remembering
 from kopt.errors import ConfigError, StoreError
@@ -20,12 +21,13 @@ def make_remembering(
 
     Args:
         config: of the run.
-        run: its folder, which tells it from any other.
+        run: its folder; may have come from another machine.
         programmer: that draws lessons too, where the section says so.
         warn: shows one line to the user.
 
     Raises:
         ConfigError: the tracker's file cannot be used, or the programmer draws no lessons.
+        StoreError: the run's manifest is damaged.
     """
     memory = config.memory
     rule = memory.rule(reads=config.programmer.kind not in READS_NOTHING)
@@ -40,7 +42,7 @@ def make_remembering(
         rule=rule,
         extractor=_extractor(config, programmer) if rule.search else None,
         strategies=strategies,
-        run=str(run.resolve()),
+        run=RunDir(run).identity(),
         warn=warn,
     )
 

@@ -18,7 +18,14 @@ from kopt.errors import ConfigError
 from kopt.memory.config import NO_MEMORY
 from kopt.problem import Problem
 
-CHANGEABLE = ("cluster", "limits", "max_in_flight", "keep_best", "search.iterations")
+CHANGEABLE = (
+    "cluster",
+    "limits",
+    "max_in_flight",
+    "keep_best",
+    "search.iterations",
+    "programmer.wait_s",
+)
 """What a resumed run may change: how far the trees grow, not what they become."""
 
 

@@ -24,6 +24,7 @@ examples:
   kopt run -m search=mcts,best_of_n problem=builtin/layer_norm seed='range(3)'
   kopt run -m experiment=kernelpro/search programmer.model=NAME --plan
   kopt run experiment=quickstart --json
+  kopt run problem=my/model.py mode=compiled     take a compiled model apart, and put it together
 conf/README.md lists the config groups and keys. Results: runs/NAME/ (results.parquet, best/)."""
 
 
@@ -100,4 +101,12 @@ def _run(prepared: Prepared, *, out: TextIO | None) -> int:
     )
     if config.search.seeds:
         keep_seeds(run, prepared.seeds)
-    return run_session(config, prepared.problems, run=run, out=out)
+    problems = prepared.problems
+    if config.mode == "compiled":
+        from kopt.cli.compiled import take_models_apart
+        from kopt.cli.compiled_report import close_without_searches
+
+        problems = take_models_apart(config, problems, run=run)
+        if not problems:
+            return close_without_searches(config, run, out=out)
+    return run_session(config, problems, run=run, out=out)

@@ -8,13 +8,14 @@ from typing import TextIO
 
 from rich.console import Console
 
-from kopt.cli.exit_codes import DONE, FAILED, INTERRUPTED
+from kopt.cli.exit_codes import DONE, FAILED, INTERRUPTED, SUSPENDED
 from kopt.cli.fleet import run_fleet
 from kopt.cli.interrupts import interruptible
 from kopt.cli.job import Job
 from kopt.cli.output import write_json
 from kopt.cli.progress import Progress
 from kopt.cli.summary import summarize, summary_json, summary_text
+from kopt.cli.suspended import suspended_line
 from kopt.config import RunConfig
 from kopt.data.journal_files import JOURNAL_FOLDER, read_events
 from kopt.data.rundir import RunDir
@@ -59,8 +60,21 @@ def run_session(
     if outcome.error is not None:
         raise outcome.error
     summaries = summarize(run, outcome.state)
-    if out is not None:
-        write_json(out, summary_json(run, outcome.state, summaries))
-    else:
+    told = summary_json(run, outcome.state, summaries) if out is not None else {}
+    if out is None:
         sys.stdout.write(summary_text(run, summaries))
+    if config.mode == "compiled" and not outcome.awaiting:
+        from kopt.cli.compiled_report import close_models
+
+        try:
+            with interruptible():
+                told |= close_models(config, run, outcome.state, as_text=out is None)
+        except KeyboardInterrupt:
+            sys.stderr.write(f"kopt: interrupted; go on with `{resume}`\n")
+            return INTERRUPTED
+    if out is not None:
+        write_json(out, {**told, "awaiting": outcome.awaiting})
+    if outcome.awaiting:
+        sys.stderr.write(f"{suspended_line([outcome], resume=resume)}\n")
+        return SUSPENDED
     return FAILED if outcome.failed else DONE

@@ -12,6 +12,7 @@ from kopt.cli.standing import Standing
 from kopt.data.record import Record
 from kopt.events import (
     AnswerReceived,
+    DeviceQuarantined,
     EvidenceTaken,
     ExpansionCancelled,
     RunEnded,
@@ -29,6 +30,8 @@ LANE_WAITS = {"build": ("build_queued",), "timing": ("queued", "verify_queued", 
 """Lane to the stages of a candidate's timeline in which it waits for a place on it."""
 CANCELLED = "cancelled"
 """Kind of failure of an expansion that was given up: no programmer, no worker, a broken problem."""
+QUARANTINE = "quarantine"
+"""The same of a device that is not to be trusted any more."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,6 +116,8 @@ class Watched:
             self._failed(record, "search failed", body.reason)
         elif isinstance(body, AnswerReceived):
             self.answers += 1
+        elif isinstance(body, DeviceQuarantined):
+            self._failed(record, QUARANTINE, f"{body.device_name} {body.device}: {body.reason}")
         self._pay(body)
 
     @property

@@ -131,7 +131,8 @@ def _failures(watched: Watched, moment: Moment) -> Table:
     for kind in order[:MAX_FAILURES]:
         failure = watched.failures[kind]
         where = failure.search.rpartition("/")[0].rpartition("/")[0]
-        table.add_row(kind, str(failure.count), str(recent[kind]), f"{where}: {failure.newest}")
+        newest = f"{where}: {failure.newest}" if where else failure.newest
+        table.add_row(kind, str(failure.count), str(recent[kind]), newest)
     return table
 
 

@@ -57,6 +57,7 @@ def keep_answer(
                 exhausted=answer.exhausted,
                 note=answer.note,
                 trace=_kept_trace(completion.trace, sink),
+                reasoning=sink.put_text(completion.reasoning) if completion.reasoning else None,
             ),
         )
 

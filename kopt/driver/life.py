@@ -20,7 +20,13 @@ from kopt.driver.order import Step
 from kopt.driver.profiles import Profiles
 from kopt.driver.task import SearchTask, Unfinished
 from kopt.driver.verdicts import SharedVerdicts
-from kopt.errors import ProblemError, ProgrammerRefused, ProgrammerUnavailable, WorkerLost
+from kopt.errors import (
+    AnswerAwaited,
+    ProblemError,
+    ProgrammerRefused,
+    ProgrammerUnavailable,
+    WorkerLost,
+)
 from kopt.evaluation import Evaluation, to_json
 from kopt.events import (
     CandidateMade,
@@ -44,6 +50,10 @@ from kopt.search.telling import tell_candidate
 
 MAX_SETBACKS = 3
 """Expansions cancelled in a row (no programmer, no worker) after which a search gives up."""
+MAX_EMPTY = 8
+"""Expansions in a row that were answered without a candidate (words alone, a refusal, a pass) after
+which it gives up too. Three would be few: where one answer in four is such, three in ten searches
+of thirty expansions meet three in a row."""
 
 Setback = ProgrammerUnavailable | WorkerLost
 
@@ -86,11 +96,17 @@ class ExpansionLife:
     ) -> None:
         """Tell or cancel every slot of the expansion.
 
+        One whose answer is awaited is neither: the journal has it as asked, and a later sitting
+        goes on with it as with one whose driver died.
+
         Raises:
             StoreError: the journal cannot be written; the fleet must stop.
         """
         try:
             answer = await self._answer(task, expansion, unfinished)
+        except AnswerAwaited:
+            task.awaiting += 1
+            return
         except ProblemError as error:
             await self._give_up(task, expansion, error)
             return
@@ -108,10 +124,11 @@ class ExpansionLife:
             reason = answer.note or f"{len(candidates)} of {expansion.num_candidates} written"
             task.note = reason
             await self._cancel(task, expansion, reason, exhausted=answer.exhausted)
-            task.setbacks = 0 if candidates or answer.exhausted else task.setbacks + 1
+            task.setbacks = 0  # somebody answered
+            task.empty = 0 if candidates or answer.exhausted else task.empty + 1
             self._check_setbacks(task, reason)
         else:
-            task.setbacks = 0
+            task.setbacks = task.empty = 0
         await self._memories.over(task, expansion, answer)
 
     async def _answer(
@@ -308,8 +325,10 @@ class ExpansionLife:
     def _check_setbacks(self, task: SearchTask, why: str) -> None:
         if task.order is not None and task.order.is_followed:
             return  # the recording knows when to give up
-        if task.setbacks >= MAX_SETBACKS and task.stop_reason is None:
-            task.stop_reason = f"failed: {task.setbacks} expansions in a row came to nothing: {why}"
+        in_vain = max(task.setbacks, task.empty)
+        gives_up = task.setbacks >= MAX_SETBACKS or task.empty >= MAX_EMPTY
+        if gives_up and task.stop_reason is None:
+            task.stop_reason = f"failed: {in_vain} expansions in a row came to nothing: {why}"
             task.failed = True
 
 

@@ -2,7 +2,8 @@
 
 Invariant: every slot of every expansion that a tree asks for is told or cancelled exactly once,
 whatever dies. While this process lives, an expansion's life (kopt.driver.life) sees to it; when
-it is killed, the journal shows which slots are open and `Unfinished` continues them.
+it is killed, or suspended because all that is left waits for answers, the journal shows which
+slots are open and `Unfinished` continues them.
 
 One thread, one asyncio loop; trees are touched by nobody else. Searches are started in order, and
 a later one only when the earlier ones have nothing to ask, so that work on one problem stays
@@ -14,36 +15,22 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from kopt.driver.asked import asked_event
 from kopt.driver.life import ExpansionLife
 from kopt.driver.limits import Limits, Spent
 from kopt.driver.memories import Memories, Remembering
 from kopt.driver.order import Step
 from kopt.driver.profiles import Profiles, Profiling
 from kopt.driver.stops import StopRule
+from kopt.driver.table import Table
 from kopt.driver.task import SearchTask, Unfinished
 from kopt.driver.turns import Turns
 from kopt.driver.verdicts import SharedVerdicts
 from kopt.events import ExpansionAsked, RunEnded, SearchEnded
 from kopt.expansion import Expansion
 from kopt.ports import Clock, Evaluator, EventSink, Programmer, Target, Terms
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """What the jobs of a fleet have in common, each with a driver of its own in one loop."""
-
-    turns: Turns
-    """Decides which of them asks next; takes the place of `Pace.max_in_flight`."""
-    arm: str
-    """Name of the job's arm."""
-    priority: int = 0
-    """Of the job: those of a higher one are served first."""
-    spent: Spent = field(default_factory=Spent)
-    """By all jobs that the limits bound together."""
-    began_s: float | None = None
-    """When the fleet began, by the driver's clock; None: when the job does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,8 +146,13 @@ class Driver:
         """Those of them that ended and were not reaped: thousands may run."""
         self._plays = any(task.order is not None for task in self._tasks)
 
+    @property
+    def awaiting(self) -> int:
+        """Expansions left open since their answers are awaited; a later sitting goes on."""
+        return sum(task.awaiting for task in self._tasks)
+
     async def run(self) -> int:
-        """Run every search to its end and return how many failed.
+        """Run every search to its end, or to where it waits for answers; return how many failed.
 
         Raises:
             StoreError: the journal cannot be written; the run can be resumed.
@@ -186,7 +178,8 @@ class Driver:
             await self._memories.close()
             self._profiles.close()
         failed = sum(task.failed for task in self._tasks)
-        self._sink.append("", RunEnded(failed=failed))
+        if not self.awaiting:
+            self._sink.append("", RunEnded(failed=failed))
         return failed
 
     def _continue_unfinished(self) -> None:
@@ -233,7 +226,7 @@ class Driver:
         order = task.order
         if order is not None and (order.is_due or order.holds_asks):
             return order.is_due
-        return self._pace.may_ask(task.in_flight)
+        return self._pace.may_ask(task.in_flight + task.awaiting)
 
     def _ask(self, task: SearchTask) -> bool:
         assert self._began_s is not None
@@ -300,7 +293,7 @@ class Driver:
         """Close a search that has nothing in flight and nothing to ask; True if it is over."""
         if task.ended:
             return True
-        if task.in_flight:
+        if task.in_flight or task.awaiting:
             return False
         reason = task.stop_reason or task.tree.finished()
         if reason is None:
@@ -318,7 +311,7 @@ class Driver:
 
     def _drop_if_stuck(self, task: SearchTask) -> None:
         """A tree that neither asks, waits nor ends breaks its contract: fail it, not the fleet."""
-        if task.in_flight == 0 and task.stop_reason is None:
+        if not (task.in_flight or task.awaiting) and task.stop_reason is None:
             task.stop_reason = "failed: the search asks for nothing and has nothing pending"
             task.failed = True
             self._end_if_over(task)
@@ -342,29 +335,3 @@ def _heed_recorded_end(task: SearchTask) -> None:
 def _is_due(task: SearchTask) -> bool:
     """Whether nothing in flight in this search is heard before it has asked again."""
     return task.order is not None and task.order.is_due and task.in_flight > 0
-
-
-def asked_event(expansion: Expansion) -> ExpansionAsked:
-    """Return the event of an expansion."""
-    return ExpansionAsked(
-        expansion=expansion.ordinal,
-        parent_node=expansion.parent_node,
-        parent=expansion.parent,
-        mode=expansion.mode,
-        n=expansion.num_candidates,
-        first_child=expansion.first_child,
-        seed=expansion.seed,
-    )
-
-
-def asked_expansion(event: ExpansionAsked) -> Expansion:
-    """Return the expansion of an event."""
-    return Expansion(
-        ordinal=event.expansion,
-        parent_node=event.parent_node,
-        parent=event.parent,
-        mode=event.mode,
-        num_candidates=event.n,
-        first_child=event.first_child,
-        seed=event.seed,
-    )

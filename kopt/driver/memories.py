@@ -4,7 +4,8 @@ Invariants. Nobody waits for an extraction: it runs beside the search, and a pro
 learned when its expansion was asked (kopt.driver.recollection). Only a deterministic fleet, whose
 prompts may not depend on the clock, has an expansion end with its extraction. What a model said is
 journalled before it is used. Each expansion that is over has one update: where no model answered,
-or nothing that can be read, its lessons are those by rule.
+or nothing that can be read, its lessons are those by rule; so are those that no prompt would read,
+since the search has asked for all it may: nobody pays for them.
 """
 
 from __future__ import annotations
@@ -207,7 +208,11 @@ class Memories:
         by_rule = self._update(
             task, expansion, lessons_of(iteration, before=before), origin="rules"
         )
-        if self._extractor is None or self._failures_in_a_row >= MAX_FAILURES:
+        if (
+            self._extractor is None
+            or self._failures_in_a_row >= MAX_FAILURES
+            or not task.may_ask_again()
+        ):
             self._keep(task, by_rule)
             return None
         request = self._request(task, expansion, answer, iteration)

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from kopt.data.fold import ExpansionState, RunState, SearchState
-from kopt.driver.loop import asked_event, asked_expansion
+from kopt.driver.asked import asked_event, asked_expansion
 from kopt.driver.task import SearchSpec, SearchTask, Unfinished
 from kopt.errors import StoreError
 from kopt.evaluation import from_json
@@ -151,6 +151,12 @@ def resumed_task(spec: SearchSpec, search: SearchState) -> SearchTask:
                 expansion = search.expansions[operation.expansion]
                 evaluation = from_json(expansion.verdicts[operation.index])
                 task.remember(expansion.candidates[operation.index], evaluation)
+                task.empty = 0
+            elif isinstance(operation, ExpansionCancelled):
+                # A setback of the machinery is over with its sitting; answers without code are not.
+                expansion = search.expansions[operation.expansion]
+                if expansion.answered is not None and not expansion.candidates:
+                    task.empty = 0 if operation.exhausted else task.empty + 1
         for update in search.memory:
             task.recollection.learned(update)
         task.profiles.update(search.profiles)

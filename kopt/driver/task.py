@@ -38,6 +38,13 @@ class SearchSpec:
         """Unique in the run: `problem/arm/seed`."""
         return f"{self.problem.name}/{self.arm}/{self.seed}"
 
+    @property
+    def budget(self) -> int | None:
+        """Candidates that its tree may ask for; None where its config does not say."""
+        search = self.policy_config.get("search", {})
+        iterations, candidates = search.get("iterations"), search.get("candidates")
+        return iterations * candidates if iterations and candidates else None
+
     def started(self) -> SearchStarted:
         """Return the event that opens this search."""
         return SearchStarted(
@@ -84,9 +91,13 @@ class SearchTask:
     note: str = ""
     """What the programmer said last of why it wrote less than it was asked for."""
     setbacks: int = 0
-    """Expansions cancelled in a row through no fault of a candidate."""
+    """Expansions cancelled in a row since nobody could write or judge."""
+    empty: int = 0
+    """Expansions in a row that were answered without a candidate."""
     in_flight: int = 0
     """Expansions under way."""
+    awaiting: int = 0
+    """Expansions left open in this sitting, since their answers are awaited."""
     unfinished: tuple[Unfinished, ...] = ()
     order: RecordedOrder | None = None
     """Of the recording that is played; it takes the place of the pace. None plays none."""
@@ -109,6 +120,12 @@ class SearchTask:
     unlearned: tuple[tuple[Expansion, str], ...] = ()
     """Expansions that were over when an earlier driver died, with their answers' artefacts, whose
     lessons the journal does not have."""
+
+    def may_ask_again(self) -> bool:
+        """Whether another prompt may come of this search; one more than it seems is possible."""
+        budget = self.spec.budget
+        asked = self.tree.told() + self.tree.pending()
+        return self.stop_reason is None and (budget is None or asked < budget)
 
     def remember(self, made: CandidateMade, evaluation: Evaluation) -> None:
         """Keep what a later expansion of this candidate will need; in the order told."""

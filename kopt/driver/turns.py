@@ -70,6 +70,11 @@ class Turns:
         self._ended = 0
         """Expansions that are over: what the mean is over."""
 
+    def grow(self, places: int) -> None:
+        """Have so many places more, >= 0: machines have joined."""
+        self._free += places
+        self._deal()
+
     def arm(self, name: str) -> Arm:
         """Return the arm of a name; its `spent` is for its jobs to be counted in."""
         return self._arms.setdefault(name, Arm(name=name))

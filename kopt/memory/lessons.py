@@ -51,7 +51,7 @@ def lessons_of(iteration: Iteration, *, before: Sequence[Tried] = ()) -> tuple[M
 
 
 def _outcome(tried: Tried) -> Iterator[MemoryEntry]:
-    what = tried.strategy or f"a version in {tried.language} without a stated strategy"
+    what = tried.strategy.rstrip(" .") or f"a version in {tried.language} without a stated strategy"
     if tried.kind != "correct":
         yield entry_of("errors_corrections", f"{what}: {_FAILED[tried.kind]} ({tried.reason})")
         return

@@ -33,8 +33,9 @@ from kopt.prompts.templates import filled
 from kopt.prompts.tokens import estimated_tokens
 from kopt.prompts.verdict_text import verdict_text
 
-AnswerForm = Literal["fenced", "json"]
-"""In what form an answer is asked for: labels and a fenced block, or one JSON object."""
+AnswerForm = Literal["fenced", "json", "file"]
+"""In what form an answer is asked for: labels and a fenced block, one JSON object, or labels and a
+block for each of as many candidates as are wanted."""
 Section = Callable[[WriteRequest, Budget], str]
 """Gives one section of a prompt; empty leaves it out."""
 
@@ -118,9 +119,22 @@ def _policy(request: WriteRequest, budget: Budget) -> str:
 
 
 def _answer(request: WriteRequest, budget: Budget) -> str:
+    return filled("answer", language=_named_languages(request))
+
+
+def _answer_file(request: WriteRequest, budget: Budget) -> str:
+    return filled("answer_file", language=_named_languages(request))
+
+
+def _named_languages(request: WriteRequest) -> str:
     languages = request.target.languages
-    named = languages[0] if len(languages) == 1 else f"(one of {', '.join(languages)})"
-    return filled("answer", language=named)
+    return languages[0] if len(languages) == 1 else f"(one of {', '.join(languages)})"
+
+
+def _closing_file(request: WriteRequest, budget: Budget) -> str:
+    number = request.expansion.num_candidates
+    several = f"Answer with up to {number} candidates, each a different idea: for each"
+    return filled("closing_file", wanted="Answer with one candidate:" if number == 1 else several)
 
 
 def _answer_json(request: WriteRequest, budget: Budget) -> str:
@@ -145,7 +159,10 @@ def _task(request: WriteRequest, budget: Budget) -> str:
     if expansion.first_child:
         number = expansion.first_child
         versions = "One version was" if number == 1 else f"{number} versions were"
-        again = f"\n{versions} asked for from here before; take another way than the nearest one."
+        again = (
+            f"\n{versions} asked for from here before; what is known of them stands below. Take "
+            "another idea than theirs, and than the first that comes to mind."
+        )
     return filled(expansion.mode, again=again)
 
 
@@ -165,7 +182,11 @@ def _version(request: WriteRequest, budget: Budget) -> str:
 def _result(request: WriteRequest, budget: Budget) -> str:
     if request.parent is None:
         return ""
-    text = verdict_text(request.parent.evaluation, log_characters=budget.log)
+    text = verdict_text(
+        request.parent.evaluation,
+        log_characters=budget.log,
+        with_owners=not _findings(request, budget),
+    )
     return filled("result", result=text)
 
 
@@ -205,8 +226,13 @@ CHANGING: tuple[Section, ...] = (
     history_section,
 )
 """Different from prompt to prompt; a closing line follows."""
-_ANSWERS: dict[AnswerForm, Section] = {"fenced": _answer, "json": _answer_json}
+_ANSWERS: dict[AnswerForm, Section] = {
+    "fenced": _answer,
+    "json": _answer_json,
+    "file": _answer_file,
+}
 _CLOSINGS: dict[AnswerForm, Section] = {
     "fenced": _fixed("closing"),
     "json": _fixed("closing_json"),
+    "file": _closing_file,
 }

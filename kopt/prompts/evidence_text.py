@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from kopt.evidence import Evidence, KernelEvidence, Roofline, Timeline
 from kopt.prompts.excerpts import short_line
+from kopt.tools.collect.host_code import fma_share, vector_bits
 from kopt.tools.energy_notes import instructions_in_binary
 from kopt.tools.feedback import KernelCounters, KernelRules
 from kopt.tools.guards import MATRIX_MNEMONICS
@@ -19,6 +20,8 @@ from kopt.tools.view import sass_count
 MAX_KERNELS = 8
 """Kernels of a call that are named."""
 MAX_NAME = 80
+ONE_ELEMENT_BITS = 32
+"""What `vector_bits` says of scalar arithmetic."""
 MAX_RULE = 400
 """Characters of a rule's text."""
 
@@ -72,9 +75,35 @@ def sass_text(evidence: Evidence) -> str:
     return "\n".join(lines[:MAX_KERNELS])
 
 
+def host_code_text(evidence: Evidence) -> str:
+    """Return what the candidate's code for a CPU holds; empty where none was read."""
+    lines = []
+    for kernel in evidence.kernels:
+        if kernel.owner != "user" or not kernel.sass:
+            continue
+        counts = dict(kernel.sass)
+        parts = [f"{instructions_in_binary(kernel)} instructions"]
+        bits, fused = vector_bits(counts), fma_share(counts)
+        if bits is None:
+            parts.append("no floating-point arithmetic")
+        else:
+            parts.append(
+                "floating-point arithmetic on one element at a time"
+                if bits == ONE_ELEMENT_BITS
+                else f"floating-point arithmetic on vectors of up to {bits} bits"
+            )
+        if fused is not None:
+            parts.append(f"{fused:.0%} of it multiply-adds")
+        calls = sum(count for name, count in counts.items() if name in ("call", "bl", "blr"))
+        if calls:
+            parts.append(_counted(calls, "call", "calls"))
+        lines.append(f"- {named(kernel.name)}: {'; '.join(parts)}")
+    return "\n".join(lines[:MAX_KERNELS])
+
+
 def timeline_text(timeline: Timeline) -> str:
     """Return the timeline's figures in a few sentences."""
-    parts = [f"One call takes {timeline.e2e_us:.1f} us end to end"]
+    parts = [f"One call takes {timeline.e2e_us:.1f} us end to end under the profiler"]
     if timeline.launch_overhead_pct is not None:
         parts.append(f"the device is idle for {timeline.launch_overhead_pct:.0f} % of it")
     if timeline.launches is not None:
@@ -103,7 +132,14 @@ def roofline_text(roofline: Roofline) -> str:
     lines = []
     if roofline.bottleneck is not None:
         sure = f", {roofline.confidence} confidence" if roofline.confidence else ""
-        lines.append(f"Bottleneck of the problem: {roofline.bottleneck}{sure}.")
+        lines.append(
+            f"Bottleneck of the problem, as the reference computes it: {roofline.bottleneck}{sure}."
+        )
+    if roofline.bytes is not None and roofline.flops is not None:
+        lines.append(
+            f"Inputs, weights and outputs are {_scaled(roofline.bytes)}B, each moved once; it "
+            f"computes {_scaled(roofline.flops)}FLOP."
+        )
     if roofline.intensity is not None and roofline.ridge is not None:
         lines.append(
             f"It has {roofline.intensity:.3g} FLOP per byte; the roofs meet at "
@@ -157,6 +193,14 @@ def _kernel_line(kernel: KernelEvidence) -> str:
     if kernel.share is not None:
         parts.append(f"{100 * kernel.share:.0f} %")
     return f"- {named(kernel.name)}: {', '.join(parts)}"
+
+
+def _scaled(number: float) -> str:
+    """Return a number in three digits with its prefix, `1.23 G`; a unit follows."""
+    for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g} {prefix}"
+    return f"{number:.3g} "
 
 
 def _counted(count: int, one: str, many: str) -> str:

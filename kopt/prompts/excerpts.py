@@ -57,9 +57,10 @@ def last_lines(text: str, *, max_characters: int) -> str:
 
 
 def short_line(line: str, *, max_characters: int = MAX_LINE) -> str:
-    """Return a line, its end cut where it is longer."""
+    """Return a line, its end cut where that makes it shorter: the notice takes room too."""
     left_out = len(line) - max_characters
-    return line if left_out <= 0 else f"{line[:max_characters]} … {left_out} characters left out …"
+    notice = f" … {left_out} characters left out …"
+    return line if left_out <= len(notice) else line[:max_characters] + notice
 
 
 def _fitting(lines: Iterable[str], max_characters: int) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from kopt.evidence import Evidence
 from kopt.prompts.evidence_text import (
     counters_text,
+    host_code_text,
     kernels_text,
     roofline_text,
     rules_text,
@@ -53,9 +54,15 @@ def feedback_text(
     sections: list[tuple[str, str]] = []
     if feedback.mode == "tools" and feedback.diagnosis is not None:
         diagnosis = feedback.diagnosis
+        is_gpu = (evidence.arch or "").startswith("sm_")
+        code = (
+            ("Instructions (SASS)", sass_text(evidence))
+            if is_gpu
+            else ("Machine code", host_code_text(evidence))
+        )
         sections = [
             ("Kernels", kernels_text(evidence)),
-            ("Instructions (SASS)", sass_text(evidence)),
+            code,
             ("Timeline", "" if evidence.timeline is None else timeline_text(evidence.timeline)),
             (
                 "Automated bottleneck analysis",

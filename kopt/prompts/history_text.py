@@ -51,7 +51,8 @@ def history_text(history: History, *, max_characters: int) -> str:
 
 def outcome_line(tried: Tried) -> str:
     """Return what was meant and what became of it, in one line."""
-    what = short_line(tried.strategy, max_characters=MAX_STRATEGY) or "(no strategy stated)"
+    what = short_line(tried.strategy.rstrip(" ."), max_characters=MAX_STRATEGY)
+    what = what or "(no strategy stated)"
     if tried.speedup is None:
         reason = short_line(tried.reason, max_characters=MAX_REASON)
         return f"{what} ({tried.language}): {tried.kind.replace('_', ' ')}: {reason}"

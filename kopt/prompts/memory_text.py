@@ -38,7 +38,10 @@ def memory_section(request: WriteRequest, budget: Budget) -> str:
     experience = _experience(
         memory.experience, max_characters=left // 2 if memory.entries else left
     )
-    entries = entries_text(memory.entries, max_characters=max(0, left - len(experience)))
+    entries = entries_text(
+        _not_told_twice(request),
+        max_characters=max(0, left - len(experience)),
+    )
     blocks = (strategies, experience, entries)
     text = "\n\n".join(filter(None, blocks))
     return filled("memory", memory=text) if text else ""
@@ -50,6 +53,17 @@ def guidelines_section(request: WriteRequest, budget: Budget) -> str:
     if not request.memory.guidelines:
         return ""
     return filled("guidelines_cpu" if request.target.device == "cpu" else "guidelines_cuda")
+
+
+def _not_told_twice(request: WriteRequest) -> tuple[MemoryEntry, ...]:
+    """Leave out lessons by rule on versions that the prompt tells of: they begin with an idea."""
+    history, parent = request.history, request.parent
+    ideas = [each.strategy for each in (*history.lineage, *history.siblings)]
+    if parent is not None:
+        ideas.append(parent.candidate.strategy)
+    plain = (" ".join(idea.split()).rstrip(" .") for idea in ideas)
+    told = tuple(f"{idea}: " for idea in plain if idea)
+    return tuple(entry for entry in request.memory.entries if not entry.text.startswith(told))
 
 
 def entries_text(entries: Sequence[MemoryEntry], *, max_characters: int) -> str:

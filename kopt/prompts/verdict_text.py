@@ -57,17 +57,18 @@ MEANINGS: tuple[tuple[str, str], ...] = (
 """Start of a check's name to what it looks at."""
 
 
-def verdict_text(evaluation: Evaluation, *, log_characters: int) -> str:
+def verdict_text(evaluation: Evaluation, *, log_characters: int, with_owners: bool = True) -> str:
     """Return what an author needs to know of an evaluation.
 
     Args:
         evaluation: of the version.
         log_characters: at most, of a compiler's or interpreter's last words.
+        with_owners: say whose kernels took the time; a profile beside it says so itself.
     """
     parts = [
         *_verdict(evaluation.verdict, log_characters=log_characters),
         _checks(evaluation),
-        _libraries(evaluation),
+        _libraries(evaluation, with_owners=with_owners),
     ]
     return "\n\n".join(filter(None, parts))
 
@@ -120,6 +121,8 @@ def _timing(timing: Timing) -> str:
     share = timing.sol_share
     roof = "" if share is None else f" It reaches {share:.0%} of the speed of light."
     slower = " It is slower than the baseline." if high < 1.0 else ""
+    if low <= 1.0 <= high:
+        slower = " That is no difference beyond the noise."
     return (
         f"It is right. Speed-up {timing.speedup:.3g} [{low:.3g}, {high:.3g}] over the baseline "
         f"`{timing.baseline}` ({_us(timing.baseline_us)} us in the same race).{slower}{roof}\n\n"
@@ -180,10 +183,11 @@ def _checks(evaluation: Evaluation) -> str:
     return f"{text}\n\nPassed before that: {shown}{more}.".strip()
 
 
-def _libraries(evaluation: Evaluation) -> str:
+def _libraries(evaluation: Evaluation, *, with_owners: bool) -> str:
     if evaluation.library_share is None:
         return ""
-    whose = next((check.detail for check in evaluation.checks if check.name == "provenance"), "")
+    details = (check.detail for check in evaluation.checks if check.name == "provenance")
+    whose = next(details, "") if with_owners else ""
     shares = f" By owner: {short_line(whose)}." if whose else ""
     share = f"{evaluation.library_share:.0%} of the device's time"
     return f"{share} went into libraries and PyTorch's own kernels.{shares}"

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import platform
+
 from kopt.actors.builder import BuildResult
 from kopt.actors.config import EvaluateConfig
 from kopt.candidate import Candidate
+from kopt.device_health import DeviceFacts
 from kopt.evaluation import Evaluation
 from kopt.ports import Target
 from kopt.problem import Problem
@@ -36,12 +40,20 @@ class InstantWorker:
         supply: object = None,
     ) -> None:
         """Take what a DeviceWorker takes."""
-        del config, number, cache_dir, supply
+        del config, cache_dir, supply
         self._device = device
+        self.number = number
 
     def target(self) -> Target:
         """Return a device that takes anything."""
         return Target(device=self._device, name="instant", arch="none", languages=("torch",))
+
+    def health(self) -> DeviceFacts:
+        """Return a device that nothing speaks against: one for each process."""
+        host = platform.node()
+        return DeviceFacts(
+            device=f"{host}/{os.getpid()}", host=host, name="instant", worker=self.number
+        )
 
     def take_up(self, problem: Problem) -> None:
         """Do nothing: there is nothing to make ready."""

@@ -9,6 +9,7 @@ from kopt.evaluation import to_json
 from kopt.events import (
     AnswerReceived,
     CandidateMade,
+    DeviceQuarantined,
     EventBody,
     EvidenceTaken,
     ExpansionAsked,
@@ -113,6 +114,9 @@ def sample_events() -> list[EventBody]:
             policy_config={"search": {"kind": "best_of_n", "iterations": 40}, "reward": {}}
         ),
         SearchEnded(reason="exhausted", failed=False),
+        DeviceQuarantined(
+            device="GPU-1f", device_name="H200", host="node7", reason="3 memory error(s)"
+        ),
         RunEnded(failed=0),
     ]
 

@@ -14,7 +14,8 @@ from kopt.driver.loop import Driver, Pace
 from kopt.driver.memories import Remembering
 from kopt.driver.replay import resumed_task
 from kopt.driver.task import SearchSpec, SearchTask
-from kopt.ports import Evaluator, Programmer, Target
+from kopt.expansion import Expansion
+from kopt.ports import Evaluator, Programmer, Target, WriteRequest
 from kopt.problem import Problem
 from kopt.reward import RewardRule
 from kopt.search.config import SearchConfig
@@ -28,6 +29,33 @@ ARM = "arm"
 def small_problem(name: str = "set/one") -> Problem:
     """Return a problem that nobody runs."""
     return Problem(name=name, source=f"# {name}\nclass Model: ...\n")
+
+
+def small_request(*, first: int, wanted: int, node: int = 0) -> WriteRequest:
+    """Return what a programmer is asked for: ideas of the small problem, ROOT's unless it says.
+
+    Args:
+        first: idea of the node that comes first.
+        wanted: ideas.
+        node: that they are for.
+    """
+    return WriteRequest(
+        problem=small_problem(),
+        target=SMALL_TARGET,
+        search=f"set/one/{ARM}/0",
+        arm=ARM,
+        seed=0,
+        expansion=Expansion(
+            ordinal=7,
+            parent_node=node,
+            parent=None,
+            mode="initial",
+            num_candidates=wanted,
+            first_child=first,
+            seed=5,
+        ),
+        parent=None,
+    )
 
 
 def small_tasks(

@@ -97,6 +97,8 @@ COUNTER_GROUPS: dict[str, tuple[str, ...]] = {
         "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
         "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio",
         "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio",
+        "smsp__sass_average_data_bytes_per_sector_mem_global_op_ldgsts.ratio",
+        "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts.sum",
         "l1tex__t_sector_hit_rate.pct",
         "lts__t_sector_hit_rate.pct",
         "l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld.sum",
@@ -127,8 +129,22 @@ DEVICE_COUNTERS: tuple[str, ...] = (
     "derived__local_spilling_requests",
 )
 """Kept beside them where a section set brings them."""
+QUOTIENTS = "smsp__sass_average_data_bytes_per_"
+"""Counters of bytes asked for in each sector or wavefront: 0 where nothing was divided. Loads that
+copy to shared memory on their own (LDGSTS, cp.async) touch sectors and are not in the quotient of
+plain loads, which then reads 0 (an H200, Nsight Compute 2025.3)."""
 ALIASES: dict[str, str] = {
     "dram__bytes_op_read.sum": "dram__bytes_read.sum",
     "dram__bytes_op_write.sum": "dram__bytes_write.sum",
 }
 """Names on other chips (GB20x) to those used here."""
+
+
+def is_counted(name: str, value: float) -> bool:
+    """Return whether a counter's value says anything: a quotient of nothing reads 0 and does not.
+
+    Args:
+        name: of the counter.
+        value: as ncu gives it.
+    """
+    return value > 0 or not name.startswith(QUOTIENTS)

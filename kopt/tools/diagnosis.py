@@ -2,7 +2,8 @@
 
 KernelPro's two stages: the class of the bottleneck decides which tools are asked; each of these
 runs, always (proactive). Then, since few true findings help and many harm: findings of one root
-cause are one finding, symptoms go where their cause is named, and at most `max_findings` stay.
+cause are one finding, symptoms go where their cause is named, what dominates the call's time comes
+first, and at most `max_findings` stay.
 """
 
 from __future__ import annotations
@@ -10,19 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from kopt.evidence import BottleneckClass, Evidence, KernelEvidence
+from kopt.evidence import BottleneckClass, Evidence
 from kopt.finding import SEVERITIES, Finding
-from kopt.tools.guards import MEMORY_PCT, SM_PCT
+from kopt.tools.guards import MEMORY_PCT, SM_PCT, kernels_worth
 from kopt.tools.registry import ToolRegistry
 from kopt.tools.roofline import classes_asked, measured_class
 from kopt.tools.tool import Analysis, ProfilingTool
 from kopt.tools.view import MissingFigure, View
+from kopt.tools.weight import MOST, bounded, device_share, kernel_share
 
 MAX_FINDINGS = 4
 """In a prompt: raw counters harm, many findings dilute (KernelPro's ablation)."""
-LEAST_SHARE = 0.10
-"""Of the device time, from which a kernel deserves findings."""
-
 _PLUGIN_FAULTS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
@@ -65,15 +64,17 @@ class _Draft:
     analysis: Analysis
     finding: Finding
     share: float
+    """Of the call's time."""
 
     @property
     def cause(self) -> str:
         return self.analysis.cause or self.tool.name
 
     @property
-    def rank(self) -> tuple[int, int, float, str]:
+    def rank(self) -> tuple[int, bool, int, float, str]:
         severity = SEVERITIES.index(self.finding.severity)
-        return (severity, -self.tool.priority, -self.share, self.tool.name)
+        rest = self.share < MOST  # what holds most of the call's time goes before
+        return (severity, rest, -self.tool.priority, -self.share, self.tool.name)
 
 
 def diagnose(
@@ -168,23 +169,25 @@ def _ask(tool: ProfilingTool, evidence: Evidence) -> tuple[list[_Draft], Silent 
     return drafts, Silent(tool=tool.name, missing=tuple(missing), fault=fault)
 
 
-def kernels_worth(evidence: Evidence) -> tuple[KernelEvidence, ...]:
-    """Return the candidate's own kernels that take a tenth of the device time or more.
-
-    A kernel whose share is unknown counts.
-    """
-    return tuple(
-        kernel
-        for kernel in evidence.kernels
-        if kernel.owner == "user" and (kernel.share is None or kernel.share >= LEAST_SHARE)
-    )
-
-
 def _draft(tool: ProfilingTool, analysis: Analysis, view: View) -> _Draft:
-    share = 1.0
-    if view.kernel is not None and view.kernel.share is not None:
-        share = view.kernel.share
-    return _Draft(tool=tool, analysis=analysis, finding=tool.finding(analysis, view), share=share)
+    share = analysis.call_share
+    finding = tool.finding(analysis, view)
+    if share is None:
+        share = _share(tool, finding.kernel, view)
+        finding = replace(finding, severity=bounded(finding.severity, share=share))
+    return _Draft(tool=tool, analysis=analysis, finding=finding, share=share)
+
+
+def _share(tool: ProfilingTool, kernel: str | None, view: View) -> float:
+    """The share of the call that a finding is about, by what it looked at."""
+    evidence = view.evidence
+    looked_at = view.kernel
+    if looked_at is None and kernel is not None:
+        looked_at = next((each for each in evidence.kernels if each.name == kernel), None)
+    if looked_at is not None:
+        return kernel_share(evidence, looked_at)
+    # Counters and code tell of the time in which the device works, and of no other.
+    return device_share(evidence) if tool.source in ("ncu", "sass") else 1.0
 
 
 def _of(partition: str, drafts: Sequence[_Draft]) -> list[_Draft]:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kopt.evidence import Energy, Evidence
+from kopt.tools.counters import is_counted
 from kopt.tools.global_access import bytes_per_sector, requests, sectors
 from kopt.tools.registers import LOCAL_SECTORS
 from kopt.tools.traffic import DRAM_READ, DRAM_WRITE
@@ -80,7 +81,7 @@ def energy_terms(
     return EnergyTerms(
         dram_pj=None if moved is None else DRAM_PJ_PER_BYTE * moved,
         uncoalesced_pj=_uncoalesced(loaded, asked),
-        unused_sectors_pj=_unused(loaded, metrics.get(bytes_per_sector("ld"))),
+        unused_sectors_pj=_unused_sectors(metrics),
         local_pj=None if local is None else LOCAL_PJ * local,
         instructions_pj=None if executed is None else INSTRUCTION_PJ * executed,
     )
@@ -113,12 +114,23 @@ def _uncoalesced(loaded: float | None, asked: float | None) -> float | None:
     return UNCOALESCED_PJ * loaded * max(0.0, loaded / asked / 4.0 - 1.0)
 
 
-def _unused(loaded: float | None, useful: float | None) -> float | None:
-    if loaded == 0:
-        return 0.0
-    if loaded is None or useful is None:
+def _unused_sectors(metrics: Mapping[str, float | None]) -> float | None:
+    """The corrected B2: loads and asynchronous copies, each by the bytes that it asked for."""
+    loaded, copied = metrics.get(sectors("ld")), metrics.get(sectors("ldgsts")) or 0.0
+    if loaded is None:
         return None
-    return UNCOALESCED_PJ * loaded * max(0.0, 1.0 - useful / SECTOR_BYTES)
+    return _sum(
+        _unused(max(0.0, loaded - copied), metrics.get(bytes_per_sector("ld"))),
+        _unused(copied, metrics.get(bytes_per_sector("ldgsts"))),
+    )
+
+
+def _unused(touched: float, useful: float | None) -> float | None:
+    if touched <= 0:
+        return 0.0
+    if useful is None or not is_counted(bytes_per_sector("ld"), useful):
+        return None
+    return UNCOALESCED_PJ * touched * max(0.0, 1.0 - useful / SECTOR_BYTES)
 
 
 def _sum(*values: float | None) -> float | None:

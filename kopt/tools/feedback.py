@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 from kopt.evidence import Evidence, KernelEvidence, Rule, Tier
-from kopt.tools.counters import STALL_REASONS, stall_counter
-from kopt.tools.diagnosis import MAX_FINDINGS, Diagnosis, diagnose, kernels_worth
-from kopt.tools.guards import DRAM_PCT, ISSUE_ACTIVE, MEMORY_PCT, SM_PCT
+from kopt.tools.counters import STALL_REASONS, is_counted, stall_counter
+from kopt.tools.diagnosis import MAX_FINDINGS, Diagnosis, diagnose
+from kopt.tools.guards import DRAM_PCT, ISSUE_ACTIVE, MEMORY_PCT, SM_PCT, kernels_worth
 from kopt.tools.roofline import tier
 
 FeedbackMode = Literal["tools", "rules", "raw", "none"]
@@ -183,7 +183,7 @@ def _counters(
             CounterRow(category, name, value)
             for category, names in categories.items()
             for name in names
-            if (value := kernel.metrics.get(name)) is not None
+            if (value := kernel.metrics.get(name)) is not None and is_counted(name, value)
         )
         if rows:
             told.append(KernelCounters(kernel=kernel.name, rows=rows))

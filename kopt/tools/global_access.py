@@ -4,6 +4,8 @@ A perfect load of 4, 8 or 16 bytes a lane makes 4, 8 or 16 sectors a request: se
 alone say nothing (KernelPro's "15.88 sectors/request, uncoalesced" was a nearly perfect 16-byte
 load). What tells is how many of a sector's 32 bytes were asked for. TMA and bulk copies are no LSU
 traffic and are not counted here, so that their kernels stay silent by the number of sectors.
+Asynchronous copies (LDGSTS: cp.async, which Triton's pipelines are made of) are: their sectors are
+among those of loads, their bytes are counted apart.
 """
 
 # ruff: noqa: D102 - `trigger` and `analyze` are described in ProfilingTool
@@ -11,7 +13,7 @@ traffic and are not counted here, so that their kernels stay silent by the numbe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 from kopt.tools.counters import stall_counter
 from kopt.tools.guards import DRAM_PCT
@@ -23,8 +25,13 @@ LG_THROTTLE = stall_counter("lg_throttle")
 THREADS_PER_INSTRUCTION = "smsp__thread_inst_executed_per_inst_executed.ratio"
 SECTOR_BYTES = 32.0
 
-Access = Literal["ld", "st"]
-_WORDS: dict[Access, str] = {"ld": "loads", "st": "stores"}
+MOST_REQUEST_BYTES = 512.0
+"""What 32 lanes ask for at most in one request, 16 bytes each."""
+
+Access = Literal["ld", "st", "ldgsts"]
+"""Loads, stores, asynchronous copies to shared memory."""
+ACCESSES: tuple[Access, ...] = get_args(Access)
+_WORDS: dict[Access, str] = {"ld": "loads", "st": "stores", "ldgsts": "copies to shared memory"}
 
 
 def bytes_per_sector(access: Access) -> str:
@@ -33,12 +40,14 @@ def bytes_per_sector(access: Access) -> str:
 
 
 def sectors(access: Access) -> str:
-    """Return the counter of 32-byte sectors."""
+    """Return the counter of 32-byte sectors; those of loads include those of copies."""
+    if access == "ldgsts":
+        return "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts.sum"
     return f"l1tex__t_sectors_pipe_lsu_mem_global_op_{access}.sum"
 
 
-def requests(access: Access) -> str:
-    """Return the counter of requests: instructions of warps."""
+def requests(access: Literal["ld", "st"]) -> str:
+    """Return the counter of requests: instructions of warps; those of loads include copies."""
     return f"l1tex__t_requests_pipe_lsu_mem_global_op_{access}.sum"
 
 
@@ -67,8 +76,9 @@ class MemoryCoalescing(ProfilingTool):
     source = "ncu"
     required = ()
     optional = (
-        *(bytes_per_sector("ld"), bytes_per_sector("st"), sectors("ld"), sectors("st")),
-        *(requests("ld"), requests("st"), THREADS_PER_INSTRUCTION),
+        *(bytes_per_sector(access) for access in ACCESSES),
+        *(sectors(access) for access in ACCESSES),
+        *(requests("ld"), requests("st"), THREADS_PER_INSTRUCTION, "sass:LDG", "sass:LDGSTS"),
     )
     thresholds: ClassVar[Mapping[str, float]] = {
         "medium_below_bytes": 24.0,
@@ -83,10 +93,9 @@ class MemoryCoalescing(ProfilingTool):
         return self._worst(view) is not None
 
     def analyze(self, view: View) -> Analysis:
-        access = self._worst(view) or "ld"
-        useful = view.need(bytes_per_sector(access))
-        touched, asked = view.need(sectors(access)), view.get(requests(access))
-        per_request = None if not asked else touched / asked
+        useful, access = self._worst(view) or (SECTOR_BYTES, "ld")
+        touched = _touched(access, view) or 0.0
+        per_request = _per_request(access, view)
         observed = {f"bytes_per_sector_{access}": useful, f"sectors_{access}": touched}
         if per_request is not None:
             observed[f"sectors_per_request_{access}"] = per_request
@@ -114,28 +123,78 @@ class MemoryCoalescing(ProfilingTool):
             explains=_EXPLAINED if severe else frozenset({"vectorization"}),
         )
 
-    def _worst(self, view: View) -> Access | None:
-        """The access with the fewest useful bytes among those that trigger.
+    def _worst(self, view: View) -> tuple[float, Access] | None:
+        """The fewest useful bytes of a sector among the accesses that trigger, and whose.
 
         Raises:
             MissingFigure: none is known to trigger and one may.
         """
         found: list[tuple[float, Access]] = []
         missing: str | None = None
-        accesses: tuple[Access, ...] = ("ld", "st")
-        for access in accesses:
-            touched, useful = view.get(sectors(access)), view.get(bytes_per_sector(access))
+        for access in ACCESSES:
+            touched, useful = _touched(access, view), _useful(access, view)
             if touched is not None and touched < self.thresholds["least_sectors"]:
                 continue
             if useful is not None and useful >= self.thresholds["medium_below_bytes"]:
                 continue
+            if access == "ldgsts" and touched is None and not view.get("sass:LDGSTS"):
+                continue  # nothing says that it copies at all
             if touched is None or useful is None:
                 missing = missing or (sectors if touched is None else bytes_per_sector)(access)
             else:
                 found.append((useful, access))
         if not found and missing is not None:
             raise MissingFigure(missing)
-        return min(found)[1] if found else None
+        return min(found) if found else None
+
+
+def _touched(access: Access, view: View) -> float | None:
+    """Sectors of an access, loads without copies; None where they cannot be told apart."""
+    total = view.get(sectors("st" if access == "st" else "ld"))
+    if access == "st" or total is None:
+        return total
+    copied = _copied(view, total=total)
+    if access == "ldgsts":
+        return copied
+    if copied is None:
+        # Without a disassembly nothing says that there are copies among the loads.
+        return total if view.get("sass:LDGSTS") is None else None
+    return max(0.0, total - copied)
+
+
+def _copied(view: View, *, total: float) -> float | None:
+    """Sectors of copies among all that are loaded, by their counter or by the binary."""
+    counted, loads, copies = (view.get(n) for n in (sectors("ldgsts"), "sass:LDG", "sass:LDGSTS"))
+    if counted or copies is None:
+        return counted
+    if not copies:
+        return 0.0
+    return total if loads == 0 else None
+
+
+def _useful(access: Access, view: View) -> float | None:
+    """Bytes of a sector that were asked for, 32 at best.
+
+    Of copies whose bytes are not counted, the most that their requests can have asked for, where
+    that already tells of waste.
+    """
+    counted = view.get(bytes_per_sector(access))
+    if counted is not None or access != "ldgsts":
+        return counted
+    per_request = _per_request(access, view)
+    if per_request is None or MOST_REQUEST_BYTES / per_request >= SECTOR_BYTES:
+        return None
+    return MOST_REQUEST_BYTES / per_request
+
+
+def _per_request(access: Access, view: View) -> float | None:
+    """Sectors of a request; None where loads and copies share the requests."""
+    mixed = bool(view.get("sass:LDG")) and bool(view.get("sass:LDGSTS"))
+    if access != "st" and mixed:
+        return None
+    kind: Literal["ld", "st"] = "st" if access == "st" else "ld"
+    touched, asked = view.get(sectors(kind)), view.get(requests(kind))
+    return touched / asked if touched and asked else None
 
 
 @ToolRegistry.register

@@ -26,6 +26,8 @@ BUSY_PCT = 60.0
 """With this much of a pipe used, at most 1.5 times the speed is left: nothing critical."""
 TENSOR_ROOF_PCT = 60.0
 """The same of the tensor pipe: power keeps large library products from more than 80 %."""
+LEAST_SHARE = 0.10
+"""Of the device time, from which a kernel deserves findings."""
 MATRIX_SHARE = 0.2
 """Of the reference's FLOPs, from which matrix work is worth tensor cores."""
 LIBRARY_MATRIX = re.compile(r"gemm|cublas|cutlass|xmma|nvjet|implicit_|conv|fmha|flash", re.I)
@@ -37,6 +39,18 @@ MATRIX_MNEMONICS: tuple[str, ...] = (
     *("HMMA", "IMMA", "DMMA", "BMMA", "QMMA"),
 )
 """Instructions of the tensor cores: Hopper's, Blackwell's, and those of one warp."""
+
+
+def kernels_worth(evidence: Evidence) -> tuple[KernelEvidence, ...]:
+    """Return the candidate's own kernels that take a tenth of the device time or more.
+
+    A kernel whose share is unknown counts.
+    """
+    return tuple(
+        kernel
+        for kernel in evidence.kernels
+        if kernel.owner == "user" and (kernel.share is None or kernel.share >= LEAST_SHARE)
+    )
 
 
 def is_near_roof(view: View) -> bool:

@@ -77,6 +77,7 @@ class LaunchOverhead(ProfilingTool):
             },
             code_example=GRAPH_EXAMPLE,
             cause="idle:launches",
+            call_share=overhead / 100.0,
             explains=frozenset() if few_gaps else frozenset({"idle:gaps"}),
         )
 
@@ -128,24 +129,30 @@ class GpuIdleGap(ProfilingTool):
                 "gaps_pct": share,
             },
             cause="idle:gaps",
+            call_share=share / 100.0,
             explains=frozenset({"idle:launches"}) if own else frozenset(),
         )
 
 
 @ToolRegistry.register
 class SyncOverhead(ProfilingTool):
-    """Forward blocks the host on the device."""
+    """Forward blocks the host on the device.
+
+    While the device works the host may wait for it: that is no cost. What blocking calls cost is
+    idle time of the device after them, so no more than all its idle time.
+    """
 
     name = "sync_overhead"
     title = "Synchronisation within forward"
     source = "timeline"
     scope = "call"
     required = (SYNCS, E2E)
-    optional = (SYNC_US, LAUNCHES)
+    optional = (SYNC_US, LAUNCHES, OVERHEAD)
     thresholds: ClassVar[Mapping[str, float]] = {
         "syncs": 1.0,
         "sync_pct_high": 5.0,
         "gaps_pct_critical": 30.0,
+        "overhead_pct_critical": 40.0,
     }
     priority = 68
 
@@ -154,28 +161,34 @@ class SyncOverhead(ProfilingTool):
 
     def analyze(self, view: View) -> Analysis:
         syncs, e2e_us = view.need(SYNCS), view.need(E2E)
-        sync_us, launches = view.get(SYNC_US), view.get(LAUNCHES)
+        sync_us, launches, idle_pct = view.get(SYNC_US), view.get(LAUNCHES), view.get(OVERHEAD)
         observed = {"syncs": syncs, "e2e_us": e2e_us}
-        cost_pct = _gap_share(view)
+        gaps_pct = cost_pct = _gap_share(view)
         if sync_us is not None:
             observed["sync_us"] = sync_us
-            cost_pct = max(cost_pct, 100.0 * sync_us / e2e_us)
+            waited_pct = 100.0 * sync_us / e2e_us
+            cost_pct = max(cost_pct, waited_pct if idle_pct is None else min(waited_pct, idle_pct))
         causes_idle = launches is None or launches <= FEW_LAUNCHES_PER_SYNC * syncs
         severity: Severity = "high" if cost_pct > self.thresholds["sync_pct_high"] else "medium"
-        if causes_idle and _gap_share(view) > self.thresholds["gaps_pct_critical"]:
+        if causes_idle and (idle_pct or 0.0) > self.thresholds["overhead_pct_critical"]:
+            cost_pct = max(cost_pct, idle_pct or 0.0)
+            severity = "critical"  # that of the launches that it explains
+        if causes_idle and gaps_pct > self.thresholds["gaps_pct_critical"]:
             severity = "critical"  # that of the gaps that it explains
         return Analysis(
             severity=severity,
             summary=f"{syncs:.0f} call(s) within forward block the host until the device is done"
-            + ("." if sync_us is None else f", {100 * sync_us / e2e_us:.0f} % of the call."),
+            + ("." if sync_us is None else f", {100 * sync_us / e2e_us:.0f} % of the call.")
+            + ("" if idle_pct is None else f" The device is idle for {idle_pct:.0f} % of it."),
             root_cause="The host waits for the device within forward, and the device then for it.",
             recommendations=(
                 "Take .item(), .cpu(), .tolist(), print and torch.cuda.synchronize out of forward.",
                 "Keep scalars on the device; branch by torch.where.",
                 "Copies of blocking kinds: non_blocking, from pinned memory.",
             ),
-            expected_improvement="1.05-2x",
+            expected_improvement=f"up to {_without(cost_pct):.1f}x",
             observed=observed,
+            call_share=min(1.0, cost_pct / 100.0),
             explains=frozenset({"idle:gaps", "idle:launches"}) if causes_idle else frozenset(),
         )
 

@@ -14,13 +14,16 @@ from typing import ClassVar
 
 from kopt.evidence import KernelEvidence
 from kopt.tools.guards import (
+    DRAM_PCT,
     GMMA,
     HMMA,
     LIBRARY_MATRIX,
     MATRIX_MNEMONICS,
+    ROOF_PCT,
     TENSOR_PCT,
     has_matrix_work,
     is_on_cpu,
+    kernels_worth,
     matrix_elsewhere,
     tensor_instructions,
 )
@@ -126,7 +129,7 @@ class WgmmaInstruction(ProfilingTool):
     source = "sass"
     scope = "call"
     required = ()
-    optional = (*(f"sass:{mnemonic}" for mnemonic in MATRIX_MNEMONICS), *ROOFLINE)
+    optional = (*(f"sass:{mnemonic}" for mnemonic in MATRIX_MNEMONICS), DRAM_PCT, *ROOFLINE)
     affinity = ("compute", "mixed")
     priority = 86
 
@@ -188,13 +191,17 @@ class WgmmaInstruction(ProfilingTool):
 
 
 def _old_generation(view: View) -> list[KernelEvidence]:
-    """The candidate's kernels with products of one warp only on a GPU that has warpgroup ones."""
+    """The candidate's kernels with products of one warp only on a GPU that has warpgroup ones.
+
+    Where DRAM is the limit the products wait for it, of whatever generation they are.
+    """
     if not view.evidence.arch.startswith("sm_90"):
         return []
     found = [
         kernel
-        for kernel in view.user_kernels
-        if any(sass_count(kernel, old) for old in ("HMMA", "IMMA", "QMMA"))
+        for kernel in kernels_worth(view.evidence)
+        if (kernel.metrics.get(DRAM_PCT) or 0.0) < ROOF_PCT
+        and any(sass_count(kernel, old) for old in ("HMMA", "IMMA", "QMMA"))
         and not any(sass_count(kernel, new) for new in ("HGMMA", "QGMMA", "IGMMA", "BGMMA"))
     ]
     return sorted(found, key=lambda kernel: kernel.share or 0.0, reverse=True)

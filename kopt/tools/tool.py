@@ -48,6 +48,10 @@ class Analysis:
     """Keys of causes that are but symptoms of this one: such findings of the kernel are dropped."""
     kernel: str | None = None
     """Kernel that it is about, where a tool that looks at the whole call knows it."""
+    call_share: float | None = None
+    """Of the call's time, what it is about, 0 to 1, where the tool knows it; None: the time of its
+    kernel, of all device work for what counters or code tell, else the whole call. A severity
+    that a tool without it gives is bounded by what that share can be worth (`weight`)."""
 
 
 class ProfilingTool(ABC):

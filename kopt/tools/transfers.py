@@ -60,6 +60,7 @@ class MemcpyOverhead(ProfilingTool):
             ),
             expected_improvement=f"up to {1 / max(1 - share / 100, 0.01):.1f}x",
             observed={name: value for name, value in figures.items() if value is not None},
+            call_share=min(1.0, share / 100.0),
         )
 
     def _share(self, view: View) -> float:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 
 from kopt.errors import KoptError
 from kopt.evidence import Evidence, KernelEvidence, Roofline, Timeline
+from kopt.tools.counters import is_counted
 from kopt.tools.hardware import find_gpu
 
 LEAST_CALL_US = 1e-3
@@ -48,7 +49,7 @@ class View:
             ValueError: there is no figure of that name, whatever was measured.
         """
         value = self._look_up(name)
-        if value is None or not math.isfinite(value):
+        if value is None or not math.isfinite(value) or not is_counted(name, value):
             return None
         # A call that takes no time was not measured, and nothing is a share of it.
         return None if name == "timeline.e2e_us" and value < LEAST_CALL_US else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,11 @@ from torch import nn
 
 from kopt.actors.rewriter.codegen import Schedule, fuse, schedules
 from kopt.actors.rewriter.codegen.check import loaded, module_source, run_fused
+from kopt.actors.rewriter.graph import fake_mode
+from kopt.actors.rewriter.normalise import normalise
+from kopt.actors.rewriter.plan import Plan
+from kopt.actors.rewriter.study import Study
+from kopt.problem import Problem
 
 pytestmark = pytest.mark.gpu
 if not torch.cuda.is_available():
@@ -40,6 +46,12 @@ CASES = {
     "cumsum": (lambda x: x.cumsum(1), (100, 5000)),
     "cumsum_long": (lambda x: x.cumsum(1), (10, 100_000)),
     "libdevice": (lambda x: (torch.sin(x).abs() + 1) ** 1.7 + x.round(), (1000, 333)),
+    "max_pool": (lambda x: F.max_pool2d(x, 4, 1, 1), (3, 64, 65, 67)),
+    "avg_pool": (lambda x: F.avg_pool3d(x, 3, 2, 1) * 2, (3, 8, 33, 34, 35)),
+    "depthwise": (
+        lambda x: F.conv2d(x, x[0, :, None, :3, :5], padding=1, groups=32).tanh(),
+        (7, 32, 65, 67),
+    ),
     "booleans": (lambda x: (x > 0) & (x < 1), (1000, 333)),
 }
 
@@ -105,3 +117,80 @@ def test_two_runs_give_the_same_bits(tmp_path: Path) -> None:
     module = loaded(module_source(kernels), name="twice", folder=tmp_path)
     first, second = (run_fused(graph, [x], kernels, module=module)[0] for _ in range(2))
     assert torch.equal(first, second)
+
+
+@pytest.mark.parametrize("way", ["large", "small", "direct", "direct_small"])
+@pytest.mark.parametrize(
+    "shapes",
+    [((1024, 4096), (2048, 4096), (2048,)), ((1000, 5000), (3001, 5000)), ((3, 700, 2000),) * 2],
+    ids=["whole", "ragged", "batched"],
+)
+def test_products_by_three_tf32_products_are_as_exact_as_the_library(
+    way, shapes, tmp_path: Path
+) -> None:
+    def function(x, w, *bias):
+        return torch.bmm(x, w.mT) if x.dim() == 3 else F.linear(x, w, *bias)
+
+    torch.manual_seed(0)
+    # All positive: roundings towards zero would add up.
+    inputs = [torch.rand(shape, device="cuda") for shape in shapes]
+    with torch.no_grad():
+        graph = torch.export.export(Wrapped(function), tuple(inputs), strict=False).graph_module
+    normalise(graph, fake_mode(graph))
+    kernels = fuse(graph, device="cuda", schedule=Schedule(gpu_product=way))
+    if not kernels:
+        pytest.skip("this tile is not worth it here")
+    module = loaded(module_source(kernels), name="product", folder=tmp_path)
+    [got] = run_fused(graph, inputs, kernels, module=module)
+    exact = function(*(each.double() for each in inputs))
+    error = (got.double() - exact).abs().max()
+    assert error <= RHO_LIMIT * (function(*inputs).double() - exact).abs().max()
+
+
+REPLAYED = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            *(nn.Sequential(nn.Linear(64, 64), nn.BatchNorm1d(64), nn.ReLU()) for _ in range(8))
+        )
+
+    def forward(self, x, y):
+        return self.layers(x + y), y * 2
+
+
+def get_inputs():
+    return [torch.rand(32, 64), torch.rand(32, 64)]
+"""
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_replayed_graph_follows_inputs_weights_and_statistics(compiled, tmp_path: Path) -> None:
+    problem = Problem(name="many launches", source=REPLAYED)
+    study = Study(problem, mode="train", device="cuda", languages=("torch", "triton"))
+    written = study.written(Plan(graphed=True, compiled=compiled))
+    old = loaded(REPLAYED, name="reference", folder=tmp_path).Model().cuda()
+    candidate = loaded(written.source, name="candidate", folder=tmp_path)
+    sys.modules["candidate"] = candidate  # torch.compile looks its functions' globals up there
+    new = candidate.ModelNew().cuda()
+    new.load_state_dict(old.state_dict())
+    results = []
+    with torch.no_grad():
+        for step in range(4):
+            if step == 2:
+                for model in (old, new):
+                    model.layers[0][0].weight.mul_(0.5)
+            if step == 3:  # in another place
+                for model in (old, new):
+                    model.layers[1][0].weight = nn.Parameter(model.layers[1][0].weight * 2)
+            inputs = [torch.rand(32, 64, device="cuda") for _ in range(2)]
+            results.append((old(*inputs), new(*inputs)))
+    for wanted, found in results:  # all alive at once
+        for one, other in zip(wanted, found, strict=True):
+            torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
+    for name, held in old.state_dict().items():
+        torch.testing.assert_close(new.state_dict()[name], held, rtol=1e-4, atol=1e-5)

@@ -19,27 +19,6 @@ from kopt.driver.replay import replay
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
-PROBLEM = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.linear = nn.Linear(width, width)
-
-    def forward(self, x):
-        return torch.softmax(self.linear(x) * 2.0 + x, dim=1).sum(dim=1) + self.linear(x).sum(dim=1)
-
-
-def get_inputs():
-    return [torch.randn(64, 256)]
-
-
-def get_init_inputs():
-    return [256]
-"""
 DEADLINE_S = 180.0
 
 
@@ -96,9 +75,11 @@ def made(run: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.soak)])
-def test_a_killed_run_is_resumed_to_what_it_would_have_been(tmp_path: Path, kills: int) -> None:
+def test_a_killed_run_is_resumed_to_what_it_would_have_been(
+    tmp_path: Path, sums: str, kills: int
+) -> None:
     problem = tmp_path / "sums.py"
-    problem.write_text(PROBLEM)
+    problem.write_text(sums)
     whole = subprocess.run(
         run_words(problem, tmp_path, "whole"), capture_output=True, text=True, check=False
     )
@@ -130,9 +111,9 @@ def test_a_killed_run_is_resumed_to_what_it_would_have_been(tmp_path: Path, kill
     assert list((run / "best").glob("*/rank1.py"))
 
 
-def test_a_second_driver_on_one_run_is_refused(tmp_path: Path) -> None:
+def test_a_second_driver_on_one_run_is_refused(tmp_path: Path, sums: str) -> None:
     problem = tmp_path / "sums.py"
-    problem.write_text(PROBLEM)
+    problem.write_text(sums)
     run = tmp_path / "busy"
     first = subprocess.Popen(
         run_words(problem, tmp_path, "busy"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -150,9 +131,9 @@ def test_a_second_driver_on_one_run_is_refused(tmp_path: Path) -> None:
     assert "Traceback" not in second.stderr
 
 
-def test_a_terminated_driver_ends_tidily_and_says_how_to_go_on(tmp_path: Path) -> None:
+def test_a_terminated_driver_ends_tidily_and_says_how_to_go_on(tmp_path: Path, sums: str) -> None:
     problem = tmp_path / "sums.py"
-    problem.write_text(PROBLEM)
+    problem.write_text(sums)
     run = tmp_path / "stopped"
     driver = subprocess.Popen(
         run_words(problem, tmp_path, "stopped"),

@@ -154,6 +154,15 @@ def lane(cluster):
         each.close()
 
 
+def test_a_cpu_judges_one_at_a_time_and_one_worker_does_all_builds_of_a_node(cluster) -> None:
+    assert (cluster.in_flight, cluster.warm_children, cluster.sessions) == (1, 1, 3)
+    assert cluster.builds_of_worker == cluster.build_workers == 2
+    assert cluster.options("build")["max_concurrency"] == 2
+    on_gpu = replace(cluster, device="cuda", in_flight=3)
+    # One place more than candidates: a problem is taken up beside them.
+    assert on_gpu.options("timing")["max_concurrency"] == 4
+
+
 def test_a_call_whose_actor_died_is_tried_on_a_new_one(lane, tmp_path) -> None:
     async def scenario() -> str:
         answer, _ = await lane().call("die_unless", str(tmp_path / "mark"))
@@ -285,11 +294,11 @@ def test_actors_that_are_not_needed_yet_are_started_with_a_call_for_them(lane, t
     async def scenario():
         clerks = lane(size=2, started=1)
         started = len(await clerks.each("note", "here"))
-        calls = (clerks.call("note", name) for name in ("a", "b"))
-        answers = await asyncio.gather(*calls)
-        return started, {number for (number, _), _ in answers}
+        await asyncio.gather(*(clerks.call("note", name) for name in ("a", "b")))
+        # Whoever is free first serves the second call; the new actor comes up all the same.
+        return started, len(await clerks.each("note", "here"))
 
-    assert asyncio.run(scenario()) == (1, {0, 1})
+    assert asyncio.run(scenario()) == (1, 2)
 
 
 def test_a_cancelled_call_gives_its_place_to_the_next(lane) -> None:
@@ -306,6 +315,45 @@ def test_a_cancelled_call_gives_its_place_to_the_next(lane) -> None:
 
     (_, seen), _ = asyncio.run(scenario())
     assert seen == ["next"]  # of a new actor
+
+
+def test_a_call_that_is_cancelled_beside_another_runs_on_and_costs_the_other_nothing(
+    lane, tmp_path
+) -> None:
+    async def scenario():
+        clerks = lane(depth=2, retries=0)
+        first, second = (
+            asyncio.create_task(clerks.call("meet", str(tmp_path), name, 2)) for name in "ab"
+        )
+        while not list(tmp_path.glob("*/a")) or not list(tmp_path.glob("*/b")):
+            await asyncio.wait([first, second], timeout=0.05)
+        second.cancel()
+        await asyncio.gather(second, return_exceptions=True)
+        places = clerks.load().num_calls
+        (folder,) = tmp_path.iterdir()
+        (folder / "c").touch()  # both may end
+        answer, _ = await first
+        while clerks.load().num_calls:
+            await asyncio.wait([asyncio.create_task(asyncio.sleep(0.05))])
+        return places, answer == int(folder.name)
+
+    # The one that was given up keeps its place until it ends in there.
+    assert asyncio.run(scenario()) == (2, True)
+
+
+def test_a_method_beside_the_calls_takes_no_place_and_what_it_refuses_is_heard(
+    lane, tmp_path
+) -> None:
+    async def scenario():
+        clerks = lane(depth=1)
+        await clerks.call("note", "started", key="one")
+        with pytest.raises(ProblemError, match="it is odd"):
+            await clerks.beside("refuse", key="one")
+        await clerks.beside("die", key="one")  # nobody waits for it
+        answer, _ = await clerks.call("note", "after")
+        return answer, clerks.load().num_calls
+
+    assert asyncio.run(scenario()) == ((0, ["after"]), 0)
 
 
 def test_what_the_workers_die_of_is_not_printed_on_stdout(lane, capfd) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,28 +19,6 @@ from kopt.driver.replay import replay
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
-GOOD = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.linear = nn.Linear(width, width)
-
-    def forward(self, x):
-        return torch.softmax(self.linear(x) * 2.0 + x, dim=1).sum(dim=1) + self.linear(x).sum(dim=1)
-
-
-def get_inputs():
-    return [torch.randn(64, 256)]
-
-
-def get_init_inputs():
-    return [256]
-"""
-BAD = GOOD.replace("import torch\n", "import torch\nimport no_such_module\n", 1)
 SMALL = (
     "search.iterations=2",
     "search.candidates=2",
@@ -96,9 +75,10 @@ def living(session: int) -> list[str]:
     return [line for line in listed.stdout.splitlines() if not line.startswith("Z")]
 
 
-def test_jobs_share_verdicts_and_one_that_fails_ends_no_other(tmp_path: Path) -> None:
-    (tmp_path / "good.py").write_text(GOOD)
-    (tmp_path / "bad.py").write_text(BAD)
+def test_jobs_share_verdicts_and_one_that_fails_ends_no_other(tmp_path: Path, sums: str) -> None:
+    (tmp_path / "good.py").write_text(sums)
+    broken = sums.replace("import torch\n", "import torch\nimport no_such_module\n", 1)
+    (tmp_path / "bad.py").write_text(broken)
     searches = "search=best_of_n,greedy"
     process = start(tmp_path, "run", "-m", "--json", searches, "problem=good.py,bad.py", *SMALL)
     code, out, err = finish(process)
@@ -115,9 +95,27 @@ def test_jobs_share_verdicts_and_one_that_fails_ends_no_other(tmp_path: Path) ->
         assert manifest["config"]["search"]["kind"] == ("best_of_n" if number < 2 else "greedy")
 
 
+def test_an_arm_added_to_a_sweep_has_nothing_judged_again(tmp_path: Path, sums: str) -> None:
+    (tmp_path / "good.py").write_text(sums)
+    small = [word for word in SMALL if not word.startswith(("name=", "evaluate.cache="))]
+
+    def rows(name: str, searches: str) -> list[dict[str, Any]]:
+        words = ("run", "-m", "--json", searches, "problem=good.py", *small, f"name={name}")
+        code, out, err = finish(start(tmp_path, *words))
+        assert code == 0, err
+        return [job["results"][0] for job in json.loads(out)["jobs"]]
+
+    (alone,) = rows("before", "search=best_of_n")
+    assert (alone["candidates"], alone["cached"]) == (4, 0)
+    again, added = rows("after", "search=best_of_n,greedy")
+    assert (again["candidates"], again["cached"]) == (4, 4)
+    assert again["speedup"] == alone["speedup"]
+    assert added["cached"] >= 2  # the ideas that both arms begin with
+
+
 @pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.soak)])
-def test_ctrl_c_stops_a_fleet_that_goes_on_as_one(tmp_path: Path, times: int) -> None:
-    (tmp_path / "good.py").write_text(GOOD)
+def test_ctrl_c_stops_a_fleet_that_goes_on_as_one(tmp_path: Path, sums: str, times: int) -> None:
+    (tmp_path / "good.py").write_text(sums)
     process = start(
         tmp_path, "run", "-m", "search=best_of_n,greedy", "problem=good.py", "seed=0,1", *SMALL
     )

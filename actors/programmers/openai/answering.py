@@ -61,6 +61,7 @@ def completions_of(
                 finish=choice.finish,
                 fault=fault,
                 tool_calls=choice.made,
+                reasoning=choice.reasoning,
                 trace=choice.trace,
             )
             answered.completions.append(completion if place else replace(completion, usage=usage))

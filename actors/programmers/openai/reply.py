@@ -43,6 +43,8 @@ class Choice:
     """Tools that it asks for, in place of an answer or before one."""
     made: tuple[Mapping[str, str], ...] = ()
     """Calls that were made on the way to it: `name`, `arguments`, `result`."""
+    reasoning: str = ""
+    """What the model thought beside the text, where the server gives it apart."""
     trace: TokenTrace | None = None
     """Its token ids and log-probabilities, where the response has them."""
 
@@ -148,15 +150,18 @@ def _choice(choice: object, *, body: Mapping[str, Any], max_answer_bytes: int) -
     message = choice.get("message")
     if not isinstance(message, Mapping):
         message = {}
+    reasoning = text_of(message.get("reasoning_content") or message.get("reasoning"))
     finished = finished_choice(
         text_of(message.get("content")),
         finish=text_of(choice.get("finish_reason")),
         refusal=text_of(message.get("refusal")),
-        num_reasoning=len(text_of(message.get("reasoning_content") or message.get("reasoning"))),
+        num_reasoning=len(reasoning),
         calls=calls_of(message.get("tool_calls")),
         max_answer_bytes=max_answer_bytes,
     )
-    return replace(finished, trace=trace_of(choice, body=body))
+    return replace(
+        finished, trace=trace_of(choice, body=body), reasoning=reasoning[:max_answer_bytes]
+    )
 
 
 def finished_choice(

@@ -44,6 +44,8 @@ class _Growing:
     """UTF-8 bytes of `text`."""
     refusal: str = ""
     num_reasoning: int = 0
+    reasoning: list[str] = field(default_factory=list)
+    """As far as an answer may be long."""
     finish: str = ""
     calls: GatheredCalls = field(default_factory=GatheredCalls)
     trace: GatheredTrace = field(default_factory=GatheredTrace)
@@ -110,6 +112,8 @@ class StreamReader:
             growing.text.append(piece)
             growing.size += len(piece.encode("utf-8"))
         thought = text_of(delta.get("reasoning_content") or delta.get("reasoning"))
+        if thought and growing.num_reasoning < self._max_answer_bytes:
+            growing.reasoning.append(thought)
         growing.num_reasoning += len(thought)
         if len(growing.refusal) < MAX_WORDS:
             growing.refusal += text_of(delta.get("refusal"))
@@ -151,7 +155,11 @@ class StreamReader:
             calls=growing.calls.calls(),
             max_answer_bytes=self._max_answer_bytes,
         )
-        return replace(finished, trace=growing.trace.trace(self._prompt_token_ids))
+        return replace(
+            finished,
+            trace=growing.trace.trace(self._prompt_token_ids),
+            reasoning="".join(growing.reasoning)[: self._max_answer_bytes],
+        )
 
 
 async def read_stream(

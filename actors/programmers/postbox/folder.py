@@ -99,6 +99,20 @@ class MailFolder:
         write_bytes(path, text.encode("utf-8", errors="replace"))
         return True
 
+    def prompt(self, prompt_id: str) -> str | None:
+        """Return a prompt as it was laid out, open or answered; None where there is none.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        for path in (
+            self._prompts / f"{prompt_id}{SUFFIX}",
+            self._taken / f"{prompt_id}.prompt{SUFFIX}",
+        ):
+            with suppress(FileNotFoundError):
+                return path.read_text(encoding="utf-8", errors="replace")
+        return None
+
     def is_open(self, prompt_id: str) -> bool:
         """Return whether a prompt is open, in this run or another that shares the folder."""
         return (self._prompts / f"{prompt_id}{SUFFIX}").is_file()

@@ -57,7 +57,9 @@ kopt asks here for faster programs. Whoever answers, a person or an agent, needs
    prompt stays open: write `answers/<id>.md` anew.
 8. To pass, write `decline: why` after the first line; passing again and again ends the search.
    `decline node: why` says that the program which the prompt starts from has no more to give.
-9. kopt need not be running: `kopt resume` takes what came meanwhile. Leave all other files alone.
+9. kopt need not be running: `kopt resume` takes what came meanwhile. With `programmer.wait_s=0` it
+   ends (exit 75) once nothing but answers is missing, and each resume plays one more round.
+10. An open prompt stands as it was laid out. Leave all other files alone.
 
 ## Example
 

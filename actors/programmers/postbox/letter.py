@@ -11,30 +11,31 @@ from kopt.ports import Message, WriteRequest
 SHORT_NAME = 24
 """Characters of the problem's name in an id, at most."""
 HASH_DIGITS = 8
+_BORDER = re.compile(r"^----- (system|user|assistant) -----\n\n", re.MULTILINE)
 
 
-def prompt_id(request: WriteRequest, messages: Sequence[Message], *, run: str) -> str:
+def prompt_id(request: WriteRequest, *, run: str) -> str:
     """Return the id of a prompt, such as `softmax-0003-1f9c2a7b`: fit for a file's name.
 
-    Equal requests of one run give equal ids, so that a resumed run finds what lies there.
+    It is the place in a search that is asked for, whatever the words are: a run that goes on
+    elsewhere, or with another version of kopt, finds the answers to what it asked.
 
     Args:
         request: what is asked for.
-        messages: the prompt.
-        run: name of the run; two runs that share a mailbox do not share answers.
+        run: identity of the run; two runs that share a mailbox do not share answers.
     """
     expansion = request.expansion
     digest = content_id(
         "mailbox prompt",
-        1,
+        2,
         {
             "run": run,
             "search": request.search,
             "problem": request.problem.problem_id,
             "expansion": expansion.ordinal,
+            "parent": expansion.parent,
             "first_child": expansion.first_child,
             "n": expansion.num_candidates,
-            "messages": [list(message) for message in messages],
         },
     )
     last = request.problem.name.rstrip("/").rsplit("/", 1)[-1]
@@ -45,8 +46,6 @@ def prompt_id(request: WriteRequest, messages: Sequence[Message], *, run: str) -
 def letter_text(letter_id: str, request: WriteRequest, messages: Sequence[Message]) -> str:
     """Return the file of a prompt: what is wanted and where, then the messages as they are."""
     wanted = request.expansion.num_candidates
-    blocks = "a `strategy:` line and one fenced block with the whole module"
-    each = f"then {blocks}" if wanted == 1 else f"then, for each candidate, {blocks}"
     head = f"""\
 id: {letter_id}
 problem: {request.problem.name}
@@ -54,9 +53,17 @@ search: {request.search}, expansion {request.expansion.ordinal}
 mode: {request.expansion.mode}
 candidates wanted: {"1" if wanted == 1 else f"{wanted}, or fewer; each a different idea"}
 answer in: answers/{letter_id}.md
+its first line: prompt: {letter_id}
 
-The answer's first line is `prompt: {letter_id}`, {each}.
-README.md of this folder shows an example. What follows is the prompt.
+What follows is the prompt; README.md of this folder shows an example of an answer.
 """
     parts = [f"----- {message.role} -----\n\n{message.text.strip()}\n" for message in messages]
     return "\n".join([head, *parts])
+
+
+def messages_of(letter: str) -> tuple[Message, ...]:
+    """Return the messages of a letter as it lies in its folder; none where it holds none."""
+    _, *parts = _BORDER.split(letter)
+    return tuple(
+        Message(role, text.strip()) for role, text in zip(parts[::2], parts[1::2], strict=True)
+    )

@@ -8,12 +8,13 @@ An answer is kept in `taken/` before anyone hears of it: a driver that dies is t
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kopt.actors.programmers.postbox.folder import SUFFIX, Found, MailFolder, Signature
 from kopt.actors.programmers.postbox.reply import Reply
-from kopt.errors import StoreError
+from kopt.errors import AnswerAwaited, StoreError
 
 
 class NotAnswered(Exception):
@@ -28,6 +29,7 @@ Reader = Callable[[bytes], Reply]
 class _Waiter:
     read: Reader
     reply: asyncio.Future[Reply]
+    since_s: float
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,6 +51,7 @@ class Postman:
         *,
         poll_s: float,
         settle_s: float,
+        wait_s: float | None = None,
         warn: Callable[[str], None],
     ) -> None:
         """Take up the work; nothing is looked at before somebody waits.
@@ -57,11 +60,14 @@ class Postman:
             folder: that is prepared.
             poll_s: seconds between two looks.
             settle_s: seconds after which a file that does not change is as it will be.
+            wait_s: seconds after which a prompt is left for a later sitting, once every file in
+                `answers/` has settled; None waits on.
             warn: shows one line to the user.
         """
         self._folder = folder
         self._poll_s = poll_s
         self._settle_s = settle_s
+        self._wait_s = wait_s
         self._warn = warn
         self._waiters: dict[str, _Waiter] = {}
         self._sights: dict[str, _Sight] = {}
@@ -81,6 +87,7 @@ class Postman:
 
         Raises:
             NotAnswered: the deadline has passed.
+            AnswerAwaited: nobody answered so far; the prompt stays open.
             StoreError: the folder cannot be written.
             OSError: or read.
         """
@@ -91,7 +98,8 @@ class Postman:
                 return reply
         is_new = await asyncio.to_thread(self._folder.lay_out, prompt_id, text)
         self._warn(f"mailbox: prompt {prompt_id} is {'open' if is_new else 'still open'}")
-        waiter = _Waiter(read=read, reply=asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        waiter = _Waiter(read=read, reply=loop.create_future(), since_s=loop.time())
         self._waiters[prompt_id] = waiter
         if self._round is None:
             self._round = asyncio.create_task(self._go_round())
@@ -120,6 +128,7 @@ class Postman:
                 for name, sight in self._sights.items():
                     is_settled = now_s - sight.since_s >= self._settle_s
                     await self._sort(name, sight, is_settled=is_settled)
+                self._leave_for_later(now_s)
             except (OSError, StoreError) as error:
                 self._say_once(f"mailbox: {error}")  # a network folder may come back
             await asyncio.sleep(self._poll_s)
@@ -155,6 +164,18 @@ class Postman:
                 f"mailbox: answer {name} is refused ({reply.fault}); it is {moved} now, "
                 "and its prompt is open"
             )
+
+    def _leave_for_later(self, now_s: float) -> None:
+        """Let go of prompts that were waited for long enough."""
+        if self._wait_s is None:
+            return
+        # What came a moment ago may be an answer yet, or deserve a word on why it is none.
+        newest_s = max((sight.since_s for sight in self._sights.values()), default=-math.inf)
+        if now_s - newest_s < self._settle_s:
+            return
+        for prompt_id, waiter in self._waiters.items():
+            if not waiter.reply.done() and now_s - waiter.since_s >= self._wait_s:
+                waiter.reply.set_exception(AnswerAwaited(f"prompt {prompt_id}"))
 
     async def _put_aside(self, name: str, prompt_id: str) -> None:
         """Do what is to be done with a file that nobody waits for."""

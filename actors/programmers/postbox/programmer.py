@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from kopt.actors.programmers.config import MailboxConfig
 from kopt.actors.programmers.cutlass_manual import Manual, find_library
 from kopt.actors.programmers.postbox.folder import MailFolder, Refusal
 from kopt.actors.programmers.postbox.guide import guide_text
-from kopt.actors.programmers.postbox.letter import letter_text, prompt_id
+from kopt.actors.programmers.postbox.letter import letter_text, messages_of, prompt_id
 from kopt.actors.programmers.postbox.postman import NotAnswered, Postman
 from kopt.actors.programmers.postbox.reply import PROGRAMMER, Reply, read_reply
 from kopt.actors.programmers.registry import PROGRAMMERS, Workplace
+from kopt.data.rundir import RunDir
 from kopt.environment import cache_dir
 from kopt.errors import ConfigError, ProgrammerUnavailable, StoreError
 from kopt.ports import Answer, Completion, Message, WriteRequest
 from kopt.prompts import build
-
-DEFAULT_FOLDER = "mailbox"
-"""In the run folder."""
 
 
 @PROGRAMMERS.register("mailbox")
@@ -34,11 +32,11 @@ class MailboxProgrammer:
 
         Raises:
             ConfigError: the folder cannot be made, or the checkout of CUTLASS is none.
+            StoreError: the run's manifest is damaged.
         """
-        own = workplace.run_dir / DEFAULT_FOLDER
-        path = own if config.folder is None else Path(config.folder).expanduser()
+        path = config.place(workplace.run_dir)
         self._folder = MailFolder(path)
-        self._run = workplace.run_dir.resolve().name
+        self._run = RunDir(workplace.run_dir).identity()
         self._deadline_s = config.deadline_s
         try:
             self._folder.prepare(guide_text(settle_s=config.settle_s))
@@ -49,19 +47,31 @@ class MailboxProgrammer:
         )
         self._manual = Manual(library, cache_dir=cache_dir(), has_tools=False)
         self._postman = Postman(
-            self._folder, poll_s=config.poll_s, settle_s=config.settle_s, warn=workplace.warn
+            self._folder,
+            poll_s=config.poll_s,
+            settle_s=config.settle_s,
+            wait_s=config.wait_s,
+            warn=workplace.warn,
         )
         workplace.warn(f"mailbox: {path}/prompts is to be answered; {path}/README.md says how")
 
     async def write(self, request: WriteRequest) -> Answer:
-        """Lay the prompt out and wait for its answer (the Programmer port)."""
+        """Lay the prompt out and wait for its answer (the Programmer port).
+
+        A prompt that lies there since an earlier sitting stands as it is: what is answered, and
+        journalled, is what was read, whatever would be written now.
+        """
         request = replace(request, manual=await self._manual.lines(request.target))
-        messages = build(request)
-        letter_id = prompt_id(request, messages, run=self._run)
+        messages = build(request, form="file")
+        letter_id = prompt_id(request, run=self._run)
+        text = letter_text(letter_id, request, messages)
         try:
+            standing = await asyncio.to_thread(self._folder.prompt, letter_id)
+            if standing is not None and standing != text:
+                messages = messages_of(standing) or messages
             reply = await self._postman.ask(
                 letter_id,
-                letter_text(letter_id, request, messages),
+                text,
                 read=partial(read_reply, prompt_id=letter_id, request=request),
                 deadline_s=self._deadline_s,
             )

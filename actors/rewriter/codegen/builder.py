@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from math import prod
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 import torch
 from torch import fx
 
 from kopt.actors.rewriter.codegen.ir import (
+    Bound,
     Const,
     Expand,
     Iota,
@@ -35,7 +36,13 @@ V = TypeVar("V", bound=Value)
 class Builder:
     """Makes values, each once; holds nothing else."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, windows: bool = False) -> None:
+        """Begin with no values.
+
+        Args:
+            windows: whether the back end reads windows that reach past a tensor's edge.
+        """
+        self.windows = windows
         self._made: dict[Hashable, Value] = {}
 
     def load(self, source: fx.Node) -> Value:
@@ -117,9 +124,7 @@ class Builder:
             raise Unsupported(f"a reshape of {arg.shape} to {shape}")
         if isinstance(arg, Const):
             return self.const(arg.number, arg.dtype, shape)
-        if isinstance(arg, Load) and arg.strides == tidy_strides(
-            arg.shape, contiguous_strides(arg.shape)
-        ):
+        if _is_plain(arg) and arg.strides == tidy_strides(arg.shape, contiguous_strides(arg.shape)):
             strides = contiguous_strides(shape)
             return self._strided(arg.source, strides, arg.offset, shape, arg.dtype)
         if isinstance(arg, Reshape):
@@ -135,7 +140,7 @@ class Builder:
         shape = tuple(arg.shape[dim] for dim in order)
         if isinstance(arg, Const):
             return self.const(arg.number, arg.dtype, shape)
-        if isinstance(arg, Load):
+        if _is_plain(arg):
             strides = tuple(arg.strides[dim] for dim in order)
             return self._strided(arg.source, strides, arg.offset, shape, arg.dtype)
         made = Permute(arg=arg, dims=order, shape=shape, dtype=arg.dtype)
@@ -152,7 +157,7 @@ class Builder:
             return arg
         if isinstance(arg, Const):
             return self.const(arg.number, arg.dtype, wanted)
-        if isinstance(arg, Load):
+        if _is_plain(arg):
             strides = tuple(
                 0 if old == 1 else stride
                 for old, stride in zip(arg.shape, arg.strides, strict=True)
@@ -174,10 +179,34 @@ class Builder:
         return self._once(("load", source, tidy, offset, shape), made)
 
     def strided(
-        self, like: Load, *, strides: tuple[int, ...], offset: int, shape: tuple[int, ...]
+        self,
+        like: Load,
+        *,
+        strides: tuple[int, ...],
+        offset: int,
+        shape: tuple[int, ...],
+        bounds: tuple[Bound, ...] = (),
+        fill: float = 0.0,
     ) -> Value:
         """Return another affine read of the tensor that `like` reads."""
-        return self._strided(like.source, strides, offset, shape, like.dtype)
+        if not bounds:
+            return self._strided(like.source, strides, offset, shape, like.dtype)
+        tidy = tidy_strides(shape, strides)
+        made = Load(
+            source=like.source,
+            strides=tidy,
+            offset=offset,
+            shape=shape,
+            dtype=like.dtype,
+            bounds=bounds,
+            fill=fill,
+        )
+        return self._once(("load", like.source, tidy, offset, shape, bounds, fill), made)
 
     def _once(self, key: Hashable, made: V) -> Value:
         return self._made.setdefault(key, made)
+
+
+def _is_plain(arg: Value) -> TypeGuard[Load]:
+    """Whether a value is a read with no bounds, which views of it take in."""
+    return isinstance(arg, Load) and not arg.bounds

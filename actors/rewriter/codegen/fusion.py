@@ -13,6 +13,7 @@ from kopt.actors.rewriter.codegen.cpp.function import cpp_definition
 from kopt.actors.rewriter.codegen.cpp.loader import IMPORTS
 from kopt.actors.rewriter.codegen.cpp.values import SHORT_COLS
 from kopt.actors.rewriter.codegen.gpu.function import triton_definition
+from kopt.actors.rewriter.codegen.gpu.product import product_ways, products
 from kopt.actors.rewriter.codegen.ir import Load, Unsupported, Value, postorder
 from kopt.actors.rewriter.codegen.joined_maps import joined_maps
 from kopt.actors.rewriter.codegen.kernel import FusedKernel
@@ -38,12 +39,12 @@ def fuse(graph: fx.GraphModule, *, device: DeviceKind, schedule: Schedule) -> li
         schedule: how to write them.
 
     Returns:
-        Kernels in the graph's order, disjoint, each convex: all of them can be applied. Regions
-        of the same code share one function: the later ones have an empty definition.
+        Kernels, each kind in the graph's order, disjoint, each convex: all of them can be applied.
+        Those of the same code share one function: the later ones have an empty definition.
     """
     made: list[FusedKernel] = []
     names: dict[str, str] = {}
-    for region in regions(graph.graph):
+    for region in regions(graph.graph, windows=device == "cuda"):
         name = f"fused_{len(names)}"
         try:
             kernel = _kernel(region, device=device, name=name, schedule=schedule)
@@ -56,6 +57,10 @@ def fuse(graph: fx.GraphModule, *, device: DeviceKind, schedule: Schedule) -> li
         else:
             names[key] = name
         made.append(kernel)
+    if device == "cuda":
+        taken = {node for kernel in made for node in kernel.nodes}
+        own = products(graph, schedule=schedule)
+        made += [kernel for kernel in own if not taken & set(kernel.nodes)]
     return made
 
 
@@ -102,9 +107,14 @@ def _inputs(roots: Sequence[Value], stages: list[Stage]) -> tuple[fx.Node, ...]:
 def schedules(graph: fx.GraphModule, device: DeviceKind) -> list[Schedule]:
     """Return schedules to try, the best guess first, then its neighbours, one change at a time."""
     if device == "cuda":
-        first = Schedule()
+        library = Schedule()
+        own = [replace(library, gpu_product=way) for way in product_ways(graph)]
+        first = own[0] if own else library
         return [
             first,
+            *own[1:2],
+            *([library] if own else []),
+            *own[2:],
             replace(first, gpu_block=2048),
             replace(first, gpu_warps=8),
             replace(first, gpu_persistent=4096),

@@ -35,6 +35,10 @@ INFIX = {
 """Ops that C++ and Triton spell alike, between their two arguments."""
 
 
+Bound = tuple[int, int, int]
+"""A dimension, and the first and the last index but one past it that lie in the tensor."""
+
+
 class Unsupported(Exception):
     """This op, or this use of it, has no form in the language; the caller leaves it to torch."""
 
@@ -51,6 +55,10 @@ class Load:
     """Elements to skip first."""
     shape: tuple[int, ...]
     dtype: torch.dtype
+    bounds: tuple[Bound, ...] = ()
+    """Where there are elements to read."""
+    fill: float = 0.0
+    """What stands where there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

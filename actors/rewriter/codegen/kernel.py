@@ -27,3 +27,5 @@ class FusedKernel:
     """Lines such as `import torch` that the definition needs."""
     language: str
     """`cpp` or `triton`."""
+    seconds: float = 0.0
+    """Estimated time, where that is more than reading the inputs and writing the outputs."""

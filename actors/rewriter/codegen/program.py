@@ -66,6 +66,8 @@ class Program:
     """Where each load, each value from another kernel and each iota is."""
     writes: dict[Value, Index]
     """Where each output goes, row-major in its own shape."""
+    bounds: dict[Value, tuple[tuple[Index, int, int], ...]]
+    """Of loads that may reach past their tensor: an index, and from where to where it may read."""
     has_scan: bool
     """Whether the columns must be walked in order."""
 
@@ -142,7 +144,9 @@ def build(members: frozenset[Value], outputs: Sequence[Value]) -> Program:
         v: space.read(v) for v in values if v in given or isinstance(v, Load | Iota)
     }
     writes = {v: space.write(v) for v in outputs}
-    every = [*accesses.values(), *writes.values()]
+    bounds = {v: found for v in accesses if (found := space.bounds(v))}
+    checked = [access for found in bounds.values() for access, _, _ in found]
+    every = [*accesses.values(), *writes.values(), *checked]
     kept = _merged([a for a in order if a not in columns], every)
     reduced = _merged([a for a in order if a in columns], every)
     lane: tuple[list[Atom], ...] = ()
@@ -159,6 +163,7 @@ def build(members: frozenset[Value], outputs: Sequence[Value]) -> Program:
         loops=(kept, reduced, list(lane)),
         accesses=accesses,
         writes=writes,
+        bounds=bounds,
     )
 
 
@@ -229,6 +234,7 @@ def _assembled(
     loops: tuple[list[list[Atom]], list[list[Atom]], list[list[Atom]]],
     accesses: dict[Value, Access],
     writes: dict[Value, Access],
+    bounds: dict[Value, list[tuple[Access, int, int]]],
 ) -> Program:
     kept, reduced, lanes = loops
     columns = {atom for loop in reduced for atom in loop}
@@ -286,6 +292,9 @@ def _assembled(
         row_stores=tuple(row_stores),
         reads={v: index(a) for v, a in accesses.items()},
         writes={v: index(a) for v, a in writes.items()},
+        bounds={
+            v: tuple((index(a), low, high) for a, low, high in found) for v, found in bounds.items()
+        },
         has_scan=any(isinstance(v, Scan) and v in members for v in values),
     )
 

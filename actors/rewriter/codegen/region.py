@@ -54,20 +54,24 @@ class Region:
     """Made the values, and can make more of them."""
 
 
-def regions(graph: fx.Graph) -> list[Region]:
+def regions(graph: fx.Graph, *, windows: bool = False) -> list[Region]:
     """Return the regions of a graph that are worth a function, in the graph's order.
 
     A graph that mutates a tensor has none: its order of execution is not free.
+
+    Args:
+        graph: not changed.
+        windows: whether pools and convolutions of single channels may be in them.
     """
     nodes = list(graph.nodes)
     if any(_mutates(node) for node in nodes):
         return []
-    fusible = {node for node in nodes if _lowers_alone(node)}
+    fusible = {node for node in nodes if _lowers_alone(node, windows=windows)}
     while True:
         found: list[Region] = []
         rejected: set[fx.Node] = set()
         for group in _components(nodes, fusible):
-            region = _lowered(group, rejected)
+            region = _lowered(group, rejected, windows=windows)
             if region is not None:
                 found.append(region)
         if not rejected:
@@ -82,7 +86,7 @@ def _mutates(node: fx.Node) -> bool:
     return target._schema.is_mutable
 
 
-def _lowers_alone(node: fx.Node) -> bool:
+def _lowers_alone(node: fx.Node, *, windows: bool) -> bool:
     if node.op != "call_function":
         return False
     if any(not isinstance(u.meta.get("val"), torch.Tensor) for u in node.all_input_nodes):
@@ -95,7 +99,7 @@ def _lowers_alone(node: fx.Node) -> bool:
     if not all(_fits(tensor) for tensor in tensors):
         return False
     try:
-        lower(Builder(), node, {})
+        lower(Builder(windows=windows), node, {})
     except Unsupported:
         return False
     return True
@@ -151,9 +155,9 @@ def _components(nodes: Sequence[fx.Node], fusible: set[fx.Node]) -> list[list[fx
     return list(groups.values())
 
 
-def _lowered(group: list[fx.Node], rejected: set[fx.Node]) -> Region | None:
+def _lowered(group: list[fx.Node], rejected: set[fx.Node], *, windows: bool) -> Region | None:
     """Lower a group as one; nodes that have no form in this company go to `rejected`."""
-    builder = Builder()
+    builder = Builder(windows=windows)
     env: Env = {}
     inside = set(group)
     for node in group:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+ProductWay = Literal["library", "large", "small", "direct", "direct_small"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
@@ -28,6 +30,10 @@ class Schedule:
     """Warps of a program; 0 chooses by the tile."""
     gpu_persistent: int = 16384
     """Longest row that is held in registers whole; longer rows are walked once a pass."""
+
+    gpu_product: ProductWay = "library"
+    """Who multiplies large float32 matrices: the library, or three tf32 products each, in tiles of
+    `gpu.product.TILES`."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as plain data; `Schedule(**data)` is the way back."""

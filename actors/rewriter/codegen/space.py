@@ -116,6 +116,18 @@ class Space:
         offset = value.offset if isinstance(value, Load) else 0
         return Access(strides=strides, offset=value.start if isinstance(value, Iota) else offset)
 
+    def bounds(self, value: Value) -> list[tuple[Access, int, int]]:
+        """Return the indices that a load checks, each with the range in which it may read."""
+        if not isinstance(value, Load):
+            return []
+        found = []
+        for dim, low, high in value.bounds:
+            strides: dict[Atom, int] = {}
+            for atom in self._dims[value][dim]:
+                _spread(strides, atom, 1)
+            found.append((Access(strides=strides, offset=0), low, high))
+        return found
+
     def write(self, value: Value) -> Access:
         """Return the index at which a value is stored, row-major in its own shape.
 
@@ -140,7 +152,10 @@ class Space:
                 raise Clash("a view in memory that is not affine")
             return self._read_dims(value, strides)
         if isinstance(value, Load):
-            return self._read_dims(value, value.strides)
+            dims = self._read_dims(value, value.strides)
+            for dim, _, _ in value.bounds:
+                dims[dim] = dims[dim] or [Atom(value.shape[dim])]
+            return dims
         if isinstance(value, Iota):
             steps = tuple(value.step if d == value.dim else 0 for d in range(len(value.shape)))
             return self._read_dims(value, steps)

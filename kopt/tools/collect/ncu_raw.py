@@ -13,6 +13,7 @@ from kopt.tools.counters import (
     CORE_COUNTERS,
     DEVICE_COUNTERS,
     STALL_REASONS,
+    is_counted,
     stall_counter,
 )
 
@@ -109,7 +110,9 @@ def _metrics(
         if kept not in keep:
             continue
         value = number(row[index])
-        based = None if value is None else in_base_units(value, table.units[index])
+        based = None
+        if value is not None and is_counted(kept, value):
+            based = in_base_units(value, table.units[index])
         if based is not None or kept not in metrics:
             metrics[kept] = based
     metrics.update(_derived_stalls(row, at, keep, metrics))

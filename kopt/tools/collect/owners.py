@@ -12,7 +12,8 @@ _LIBRARY = re.compile(
     r"|nccl|cub::|thrust::|splitkreduce|winograd",
     re.IGNORECASE,
 )
-_ATEN = re.compile(r"at::native|at_cuda_detail|c10::")
+_ATEN = re.compile(r"\bat::|\bc10::|at_cuda_detail|_ZN2at")
+"""Profilers leave `native::` out of torch's names, or not."""
 _ITANIUM = re.compile(r"_Z(N?)")
 _LENGTH = re.compile(r"(\d+)")
 
@@ -27,7 +28,7 @@ def owner(name: str, *, own: Collection[str] = ()) -> KernelOwner:
     """
     if own and base_name(name) in {base_name(each) for each in own}:
         return "user"
-    if _ATEN.search(name):
+    if _ATEN.search(_without_parameters(name)):
         return "aten"
     return "library" if _LIBRARY.search(name) else "user"
 
@@ -61,14 +62,26 @@ def _undecorated(name: str) -> str:
     """The name up to its parameters, without return type, namespaces and template arguments."""
     kept: list[str] = []
     depth = 0
-    for character in name.replace("(anonymous namespace)", "anonymous"):
+    for character in _without_parameters(name):
+        if character == "<":
+            depth += 1
+        elif character == ">" and depth:
+            depth -= 1
+        elif not depth:
+            kept.append(character)
+    words = "".join(kept).split()
+    return words[-1].split("::")[-1] if words else name
+
+
+def _without_parameters(name: str) -> str:
+    """The name up to its parameters: a kernel of anybody's may take torch's accessors."""
+    plain = name.replace("(anonymous namespace)", "anonymous")
+    depth = 0
+    for at, character in enumerate(plain):
         if character == "<":
             depth += 1
         elif character == ">" and depth:
             depth -= 1
         elif character == "(" and not depth:
-            break
-        elif not depth:
-            kept.append(character)
-    words = "".join(kept).split()
-    return words[-1].split("::")[-1] if words else name
+            return plain[:at]
+    return plain

@@ -2,7 +2,9 @@
 
 `recorded/` holds what profilers printed of an elementwise `exp` on an H200 (Nsight Compute 2025.3:
 raw page with the columns that are read, details page; the disassembly of such a kernel, compiled by
-Triton for sm_90). `planted/` is made by hand (kopt.testing.planted_evidence) and no measurement.
+Triton for sm_90), and the evidence of the kernels of `planted_sources/`, which
+`scripts/record_planted.py` writes on a GPU and nothing else does. `planted/` is made by hand
+(kopt.testing.planted_evidence) and no measurement.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import json
 from pathlib import Path
 
 from kopt.cli.findings import findings_json
-from kopt.data.evidence_json import evidence_to_json
+from kopt.data.evidence_json import evidence_from_json, evidence_to_json
 from kopt.evidence import Evidence
 from kopt.testing.planted_evidence import DEVICE, ELEMENTWISE, planted_evidence
 from kopt.tools.collect.assemble import Collected, assemble
@@ -51,6 +53,10 @@ def golden_findings() -> dict[str, str]:
         told = findings_json(evidence, feedback(evidence))
         files[f"{stem}.evidence.json"] = _text(evidence_to_json(evidence))
         files[f"{stem}.findings.json"] = _text(told)
+    for path in sorted(RECORDED.glob("*.evidence.json")):
+        name = path.name.replace(".evidence.", ".findings.")
+        evidence = evidence_from_json(json.loads(path.read_text(encoding="utf-8")))
+        files.setdefault(f"recorded/{name}", _text(findings_json(evidence, feedback(evidence))))
     return files
 
 

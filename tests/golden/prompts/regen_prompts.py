@@ -228,5 +228,15 @@ def golden_prompts() -> dict[str, str]:
         for device in TARGETS
     }
     json_form = transcript(build(LEVEL2["level2_request"]("optimize", "cpu"), form="json"))
+    file_form = transcript(build(LEVEL2["level2_request"]("optimize", "cuda"), form="file"))
     analyst = transcript(build_analysis(analysed()))
-    return plain | arms | level2 | {"level2_json-cpu": json_form, "analyst-cuda": analyst}
+    return (
+        plain
+        | arms
+        | level2
+        | {
+            "level2_json-cpu": json_form,
+            "level2_file-cuda": file_form,
+            "analyst-cuda": analyst,
+        }
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections import Counter
@@ -19,7 +20,10 @@ CALL_US = 430.0
 class CountingChild:
     """Says of each call what it is told to, and notes how calls were asked for."""
 
+    is_guarded = False
+
     def __init__(self, *, call_us: float = CALL_US, wall_us: float = 0.0) -> None:
+        self.pid = os.getpid()  # of which the time spent waiting is read
         self.call_us, self.wall_us = call_us, wall_us
         self.asked: Counter[tuple[str, bool]] = Counter()
         self.largest = 0

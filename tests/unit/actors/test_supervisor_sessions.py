@@ -128,3 +128,43 @@ def test_where_the_host_is_short_of_memory_one_session_is_kept(sessions, log, mo
     monkeypatch.setattr(module, "available_bytes", lambda: 0)
     use(sessions, "b")
     assert log == ["+a", "-a", "+b"]
+
+
+def test_who_used_a_session_last_does_not_wait_for_its_end(log, monkeypatch) -> None:
+    monkeypatch.setattr(module, "available_bytes", lambda: 1 << 60)
+    closes = []
+    sessions = Sessions(lambda each: Opened(each, log), keep=1, beside=closes.append)
+    use(sessions, "a")
+    use(sessions, "b")
+    assert log == ["+a", "+b"]
+    assert len(closes) == 1
+    closes[0]()
+    assert log == ["+a", "+b", "-a"]
+
+
+def test_memory_that_is_wanted_at_once_is_waited_for(log, monkeypatch) -> None:
+    monkeypatch.setattr(module, "available_bytes", lambda: 1 << 60)
+    threads = []
+
+    def beside(close) -> None:
+        threads.append(threading.Thread(target=close))
+
+    def open_if_there_is_room(each: Problem) -> Opened:
+        if each.name == "b" and "-a" not in log:
+            threads[0].start()
+            raise ProblemError("b", "it does not fit into memory")
+        return Opened(each, log)
+
+    sessions = Sessions(open_if_there_is_room, keep=1, beside=beside)
+    use(sessions, "a")
+    sessions.forget(problem("a"))  # its end is handed over, and has yet to begin
+    use(sessions, "b")
+    assert log == ["+a", "-a", "+b"]
+
+
+def test_there_is_room_until_as_many_are_kept_as_may_be(sessions) -> None:
+    assert sessions.has_room
+    use(sessions, "a")
+    assert sessions.has_room
+    use(sessions, "b")
+    assert not sessions.has_room

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from typing import Any
@@ -22,6 +23,7 @@ class ScriptedChild:
 
     def __init__(self, say, *, call_us: float = CALL_US, device: str = "cpu") -> None:
         self.say, self.call_us, self.device = say, call_us, device
+        self.pid, self.is_guarded = os.getpid(), False
         self.counts: list[int] = []
         self.seeds: list[int] = []
 
@@ -197,6 +199,15 @@ def test_a_block_that_was_sized_on_a_busy_host_grows_once_the_host_is_calm() -> 
     watch.block()
     watch.block()
     assert child.counts[-1] >= 4  # what was quick once is slowed by others now
+
+
+def test_a_block_has_as_many_calls_as_it_is_asked_for() -> None:
+    child = ScriptedChild(honest)
+    watch = watch_of(child)
+    watch.warm_up()
+    assert watch.full >= 2
+    assert watch.block(1).calls == 1
+    assert watch.block().calls == watch.full
 
 
 GARBAGE = [

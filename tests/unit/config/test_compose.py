@@ -11,6 +11,9 @@ from kopt.errors import ConfigError
 GOLDEN = Path(__file__).parents[2] / "golden"
 REQUIRED = {
     ("programmer", "recorded"): ["programmer.run=runs/first"],
+    ("programmer", "ensemble"): [
+        "programmer.members=[{programmer: {kind: openai}}, {programmer: {kind: vllm}}]"
+    ],
     ("variant", "kernelpro/reactive"): ["programmer=openai"],
     ("variant", "kernelopt/c1"): ["search=beam"],
 }
@@ -47,7 +50,7 @@ def test_every_yaml_file_is_a_choice_or_the_root():
     assert found == {"config.yaml"}
     assert set(config_groups()) == {
         *("search", "programmer", "evaluate", "findings", "memory", "problems"),
-        *("cluster", "tasks", "experiment", "variant"),
+        *("cluster", "tasks", "experiment", "budget", "variant"),
     }
 
 

@@ -101,6 +101,30 @@ def test_an_arm_of_kernelopts_ablation_differs_in_one_component(
     assert arm == full
 
 
+@pytest.mark.parametrize("name", ["tools", "search", "orchestration", "memory", "main"])
+def test_a_small_budget_asks_no_model_and_leaves_the_arms_as_they_are(name: str) -> None:
+    words = [f"experiment=kernelpro/{name}"]
+    full = compose_config(words)
+    # What its sweep says for the programmer, as `-m` does.
+    small = compose_config([*words, "budget=small", "programmer=rewriter"])
+    assert (small.programmer.kind, small.profile_analysis) == ("rewriter", "off")
+    assert all(problem.startswith("builtin/") for problem in small.problem)
+    assert (small.search.iterations, small.search.candidates, small.seed) == (2, 2, (0,))
+    assert small.search.kind == full.search.kind
+    assert (small.evaluate.ladder, small.reward, small.findings, small.memory) == (
+        full.evaluate.ladder,
+        full.reward,
+        full.findings,
+        full.memory,
+    )
+
+
+def test_an_arm_stands_above_the_small_budget() -> None:
+    words = ["experiment=kernelopt/ablation", "budget=small", "programmer=rewriter"]
+    assert compose_config([*words, "variant=kernelopt/c5"]).search.iterations == 1
+    assert compose_config([*words, "variant=kernelopt/c0"]).search.iterations == 2
+
+
 def test_an_unknown_experiment_is_answered_with_close_ones() -> None:
     with pytest.raises(ConfigError, match="did you mean kernelpro/tools"):
         compose_config(["experiment=kernelpro/tool"])

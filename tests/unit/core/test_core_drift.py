@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kopt.contenders import contenders
+from kopt.contenders import contenders, rivals
 from kopt.drift import has_drifted, is_calm
 
 CALM = [100.0, 101.0, 99.0, 100.0, 100.5]
@@ -66,3 +66,16 @@ def test_max_autotune_is_reported_and_never_raced() -> None:
     known = {"eager": 100.0, "compile": 90.0, "max_autotune": 1.0}
     made = contenders(["compile", "max_autotune"], known_us=known, baseline="best")
     assert made == ["compile"]
+
+
+@pytest.mark.parametrize(
+    ("seen_us", "found"),
+    [
+        ({"eager": (10.0, 12.0), "compile": (13.0, 15.0)}, []),
+        ({"eager": (10.0, 14.0), "compile": (13.0, 15.0)}, ["compile"]),
+        ({"eager": (10.0, 14.0), "max_autotune": (11.0, 15.0)}, []),  # reported, never raced
+        ({"eager": (10.0, 14.0)}, []),
+    ],
+)
+def test_a_baseline_that_once_took_no_longer_than_the_best_may_be_the_best(seen_us, found) -> None:
+    assert rivals("eager", seen_us=seen_us) == found

@@ -8,6 +8,7 @@ import pytest
 
 from kopt import errors
 from kopt.errors import (
+    AnswerAwaited,
     ConfigError,
     KoptError,
     ProblemError,
@@ -26,6 +27,7 @@ CASES = [
     (WorkerLost("gpu-0", "killed"), "worker gpu-0 ended without an answer (killed)"),
     (ProgrammerUnavailable("openai", "no key"), "programmer openai cannot write: no key"),
     (ProgrammerRefused("openai", "wrong key"), "programmer openai cannot write: wrong key"),
+    (AnswerAwaited("prompt x-0001"), "prompt x-0001"),
     (StoreError("run/x", "no space"), "run/x: no space"),
 ]
 

@@ -71,7 +71,7 @@ def records(bodies: Sequence[EventBody], *, search: str = "s") -> list[Record]:
 def test_a_search_is_folded_slot_by_slot() -> None:
     bodies = sample_events()
     state = fold(records(bodies))
-    assert state.next_seq == len(bodies) == 16
+    assert state.next_seq == len(bodies) == 17
     assert state.ended == RunEnded(failed=0)
     search = state.searches["s"]
     assert search.started == bodies[0]
@@ -89,6 +89,7 @@ def test_a_search_is_folded_slot_by_slot() -> None:
     assert expansion.cancelled == bodies[10]
     assert search.memory == [bodies[11]]
     assert not expansion.is_open
+    assert state.quarantined == [bodies[15]]
 
 
 def test_an_interrupted_expansion_is_open() -> None:
@@ -187,6 +188,7 @@ def test_the_kinds_of_events_are_the_ones_tested_here() -> None:
         *("evidence", "findings", "profile_analysis", "memory_updated"),
         "search_ended",
         "search_extended",
+        "device_quarantined",
         "run_ended",
     }
 

@@ -46,6 +46,7 @@ EVENTS = {
     "told": {"expansion", "index", "reward"},
     "expansion_cancelled": {"expansion", "reason"},
     "search_ended": {"reason"},
+    "device_quarantined": {"device", "device_name", "host", "reason"},
     "run_ended": set(),
 }
 RESULTS = [

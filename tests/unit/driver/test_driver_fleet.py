@@ -11,7 +11,8 @@ import pytest
 from kopt.candidate import Candidate
 from kopt.data.fold import fold
 from kopt.driver.limits import Limits, Spent
-from kopt.driver.loop import Driver, Pace, Table
+from kopt.driver.loop import Driver, Pace
+from kopt.driver.table import Table
 from kopt.driver.task import SearchSpec, SearchTask
 from kopt.driver.turns import Turns
 from kopt.errors import StoreError

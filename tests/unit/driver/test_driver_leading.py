@@ -7,34 +7,13 @@ import pytest
 from kopt.candidate import Candidate
 from kopt.driver.leading import LEAD, LedProgrammer
 from kopt.errors import WorkerLost
-from kopt.expansion import Expansion
 from kopt.ports import Answer, WriteRequest
 from kopt.testing.fakes import ScriptedProgrammer
-from kopt.testing.small_fleet import SMALL_TARGET, small_problem
+from kopt.testing.small_fleet import small_request
 
 IDEAS = tuple(
     Candidate(source=f"# idea {n}", language="torch", programmer="rewriter") for n in range(LEAD)
 )
-
-
-def request(*, first: int, wanted: int, node: int = 0) -> WriteRequest:
-    return WriteRequest(
-        problem=small_problem(),
-        target=SMALL_TARGET,
-        search="set/one/arm/0",
-        arm="arm",
-        seed=0,
-        expansion=Expansion(
-            ordinal=2,
-            parent_node=node,
-            parent=None,
-            mode="initial",
-            num_candidates=wanted,
-            first_child=first,
-            seed=5,
-        ),
-        parent=None,
-    )
 
 
 def leader_of(ideas: tuple[Candidate, ...], note: str = "") -> ScriptedProgrammer:
@@ -51,8 +30,8 @@ def test_the_leader_is_asked_once_and_the_led_one_counts_from_its_own_first_idea
     led = LedProgrammer(inner, leader)
 
     async def both() -> tuple[Answer, Answer]:
-        return await led.write(request(first=0, wanted=2)), await led.write(
-            request(first=2, wanted=2)
+        return await led.write(small_request(first=0, wanted=2)), await led.write(
+            small_request(first=2, wanted=2)
         )
 
     one, two = asyncio.run(both())
@@ -66,14 +45,14 @@ def test_the_leader_is_asked_once_and_the_led_one_counts_from_its_own_first_idea
 def test_what_cannot_be_rewritten_is_left_to_the_led_one_and_the_reason_is_kept() -> None:
     inner = ScriptedProgrammer()
     led = LedProgrammer(inner, leader_of((), "not rewritable: a graph break"))
-    answer = asyncio.run(led.write(request(first=0, wanted=2)))
+    answer = asyncio.run(led.write(small_request(first=0, wanted=2)))
     assert slots(inner) == [(0, 2)]
     assert answer.note == "not rewritable: a graph break"
 
 
 def test_nodes_below_root_know_of_no_leader() -> None:
     inner, leader = ScriptedProgrammer(), leader_of(IDEAS)
-    below = request(first=0, wanted=2, node=4)
+    below = small_request(first=0, wanted=2, node=4)
     asyncio.run(LedProgrammer(inner, leader).write(below))
     assert (inner.requests, leader.requests) == ([below], [])
 
@@ -89,5 +68,5 @@ def test_a_lost_leader_is_asked_again() -> None:
 
     led = LedProgrammer(ScriptedProgrammer(), ScriptedProgrammer(script))
     with pytest.raises(WorkerLost):
-        asyncio.run(led.write(request(first=0, wanted=1)))
-    assert asyncio.run(led.write(request(first=0, wanted=1))).candidates == IDEAS[:1]
+        asyncio.run(led.write(small_request(first=0, wanted=1)))
+    assert asyncio.run(led.write(small_request(first=0, wanted=1))).candidates == IDEAS[:1]

@@ -22,6 +22,7 @@ from kopt.testing.small_fleet import SMALL_TARGET, small_tasks
 from kopt.verdict import Incorrect
 
 THREE = BestOfNConfig(iterations=3, candidates=1)
+MANY = BestOfNConfig(iterations=8, candidates=1)
 
 
 def drive(
@@ -84,8 +85,8 @@ def test_lessons_that_were_given_up_are_counted_with_those_that_came_to_nothing(
     remembering = Remembering(
         rule=MemoryRule(search=True), extractor=SilentExtractor(), warn=lines.append
     )
-    drive(small_tasks(THREE), MemorySink(), remembering)
-    assert [line for line in lines if line.startswith("3 of 3 extractions")]
+    drive(small_tasks(MANY), MemorySink(), remembering)
+    assert [line for line in lines if line.startswith("6 of 6 extractions")]
 
 
 def test_a_search_killed_before_it_was_told_of_the_tracker_is_told_when_it_goes_on(

@@ -13,36 +13,15 @@ from kopt.data.results import result_rows
 from kopt.driver.loop import Pace
 from kopt.driver.seeds import SeededProgrammer
 from kopt.errors import ProblemError, ProgrammerRefused, ProgrammerUnavailable
-from kopt.expansion import Expansion
 from kopt.ports import Answer, Completion, Usage, WriteRequest
 from kopt.search.config import BestOfNConfig, MctsConfig
 from kopt.testing.fakes import InstantEvaluator, ScriptedProgrammer, fresh_candidates
-from kopt.testing.small_fleet import SMALL_TARGET, run_in_folder, small_problem, small_tasks
+from kopt.testing.small_fleet import run_in_folder, small_problem, small_request, small_tasks
 
 PROBLEM = small_problem()
 SEEDS = tuple(
     Candidate(source=f"# seed {n}", language="torch", programmer="seed") for n in range(3)
 )
-
-
-def request(*, first: int, wanted: int, node: int = 0) -> WriteRequest:
-    return WriteRequest(
-        problem=PROBLEM,
-        target=SMALL_TARGET,
-        search="set/one/arm/0",
-        arm="arm",
-        seed=0,
-        expansion=Expansion(
-            ordinal=7,
-            parent_node=node,
-            parent=None,
-            mode="initial",
-            num_candidates=wanted,
-            first_child=first,
-            seed=5,
-        ),
-        parent=None,
-    )
 
 
 def write(inner: ScriptedProgrammer, asked: WriteRequest) -> Answer:
@@ -67,7 +46,7 @@ def test_slots_decide_what_is_given_and_what_is_written(
     asked_for: tuple[int, int] | None,
 ) -> None:
     inner = ScriptedProgrammer()
-    answer = write(inner, request(first=first, wanted=wanted))
+    answer = write(inner, small_request(first=first, wanted=wanted))
     assert answer.candidates[: len(given)] == given
     assert len(answer.candidates) == wanted
     written = [(r.expansion.first_child, r.expansion.num_candidates) for r in inner.requests]
@@ -76,8 +55,8 @@ def test_slots_decide_what_is_given_and_what_is_written(
 
 def test_nodes_below_root_and_other_problems_know_of_no_seeds() -> None:
     inner = ScriptedProgrammer()
-    below = request(first=0, wanted=2, node=4)
-    other = replace(request(first=0, wanted=2), problem=small_problem("set/two"))
+    below = small_request(first=0, wanted=2, node=4)
+    other = replace(small_request(first=0, wanted=2), problem=small_problem("set/two"))
     write(inner, below)
     write(inner, other)
     assert inner.requests == [below, other]
@@ -89,7 +68,7 @@ def test_what_the_rest_costs_and_says_is_kept() -> None:
     def script(asked: WriteRequest) -> Answer:
         return replace(fresh_candidates(asked), exhausted=True, completions=said, note="no more")
 
-    answer = write(ScriptedProgrammer(script), request(first=2, wanted=2))
+    answer = write(ScriptedProgrammer(script), small_request(first=2, wanted=2))
     assert (answer.completions, answer.exhausted, answer.note) == (said, True, "no more")
 
 
@@ -97,11 +76,11 @@ def test_seeds_are_judged_though_the_programmer_cannot_write_the_rest() -> None:
     def fail(asked: WriteRequest) -> Answer:
         raise ProgrammerUnavailable("openai", "no answer")
 
-    answer = write(ScriptedProgrammer(fail), request(first=2, wanted=2))
+    answer = write(ScriptedProgrammer(fail), small_request(first=2, wanted=2))
     assert answer.candidates == SEEDS[2:]
     assert answer.note == "programmer openai cannot write: no answer"
     with pytest.raises(ProgrammerUnavailable):
-        write(ScriptedProgrammer(fail), request(first=3, wanted=2))
+        write(ScriptedProgrammer(fail), small_request(first=3, wanted=2))
 
 
 def test_a_broken_problem_is_not_hidden_by_seeds() -> None:
@@ -109,7 +88,7 @@ def test_a_broken_problem_is_not_hidden_by_seeds() -> None:
         raise ProblemError("set/one", "it does not import")
 
     with pytest.raises(ProblemError):
-        write(ScriptedProgrammer(fail), request(first=2, wanted=2))
+        write(ScriptedProgrammer(fail), small_request(first=2, wanted=2))
 
 
 @pytest.mark.parametrize("pace", [Pace(max_in_flight=8), Pace(max_in_flight=1)])

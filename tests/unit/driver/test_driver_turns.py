@@ -153,3 +153,13 @@ def test_what_a_job_spends_goes_up_once_and_what_it_spent_before_with_it() -> No
     job.used_device(2.0)
     assert (job.tokens, arm.tokens, bounded.tokens) == (7, 7, 14)
     assert (arm.candidates, arm.cost_usd, bounded.device_s) == (2, 0.5, 2.0)
+
+
+def test_places_that_come_later_go_to_whoever_waits() -> None:
+    turns, woken = Turns(places=1), list[str]()
+    one, other = sit(turns, "a", woken), sit(turns, "b", woken)
+    assert take(turns, one)
+    assert not take(turns, other)
+    turns.grow(1)
+    assert woken == ["b"]
+    assert take(turns, other)

@@ -11,6 +11,7 @@ from kopt.actors.rewriter.rewrite import rewritten
 from kopt.actors.rewriter.rules import RULES
 from kopt.actors.rewriter.rules.rule import Rule
 from kopt.actors.rewriter.study import Study
+from kopt.problem import Problem
 
 ROW_SUM = "return self.linear(x).sum(dim=1, keepdim=True)"
 LAYER = "self.linear = nn.Linear(64, 96)"
@@ -109,3 +110,20 @@ def test_random_values_are_wide_and_do_not_repeat_from_row_to_row(problem_of):
     prover = Prover(capture(problem, mode="train"), mode="train")
     assert prover.degenerate() == ""
     assert all(value.dtype == torch.float64 for draw in prover._draws for value in draw)
+
+
+def test_what_only_a_small_twin_makes_degenerate_is_not_called_so() -> None:
+    source = (
+        "import torch\nimport torch.nn as nn\n\n\nclass Model(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.pool = nn.AvgPool1d(16)\n        self.norm = nn.GroupNorm(4, 4)\n\n"
+        "    def forward(self, x):\n        return self.norm(self.pool(x))\n\n\n"
+        "def get_inputs():\n    return [torch.randn(8, 4, 128)]\n"
+    )
+    study = _study(Problem(name="p", source=source))
+    assert "degenerate" not in study.written(Plan()).strategy
+
+
+def test_a_result_that_random_values_make_no_number_is_not_called_degenerate(problem_of) -> None:
+    problem = problem_of("return torch.log(-x.square() - 1).sum()")
+    assert "degenerate" not in _study(problem).written(Plan()).strategy

@@ -100,6 +100,33 @@ def test_where_nothing_is_to_be_gained_nothing_is_tried(source) -> None:
     assert vendor_of(study_of(source)) == []
 
 
+SINGLE = (
+    HEAD
+    + "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    + "        self.a = nn.{conv}\n\n    def forward(self, x):\n"
+    + "        return torch.relu(self.a(x)) * 2\n\n\n"
+    + "def get_inputs():\n    return [torch.randn({sizes})]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("conv", "sizes"),
+    [
+        ("Conv1d(4, 8, 3, stride=2, padding=1, dilation=2)", "2, 4, 33"),
+        ("ConvTranspose1d(4, 8, 3, stride=2, padding=1, output_padding=1)", "2, 4, 33"),
+        ("ConvTranspose2d(4, 8, 3, stride=2, bias=False)", "2, 4, 13, 9"),
+        ("ConvTranspose3d(4, 8, 3, stride=2, groups=2)", "2, 4, 5, 6, 7"),
+        ("Conv3d(4, 8, 3, padding=(0, 1, 2))", "2, 4, 5, 6, 7"),
+    ],
+)
+def test_convolutions_of_every_kind_take_their_channels_innermost(conv, sizes) -> None:
+    source = SINGLE.format(conv=conv, sizes=sizes)
+    written = study_of(source).written(Plan(vendor=("channels_last",)))
+    assert "memory_format=torch.channels_last" in written.source
+    assert "1d(" not in written.source.split("def forward")[1]
+    check(source, written.source)
+
+
 def test_a_move_is_made_and_taken_back_by_neighbours_and_left_out_after_a_failure() -> None:
     moved = Plan(vendor=("channels_last",))
     assert plan_of(moved.marker()) == moved

@@ -121,6 +121,15 @@ def test_unknown_values_are_none_and_never_zero() -> None:
     assert metrics == {TIME: None, GRID: None}
 
 
+def test_a_quotient_of_nothing_is_unknown() -> None:
+    name = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"
+    text = page(row(0, "0", "0"), row(1, "0", "4"), columns=f'"{TIME}","{name}"')
+    assert [each.metrics for each in parse_raw(text).launches] == [
+        {TIME: 0.0, name: None},
+        {TIME: 0.0, name: 4.0},
+    ]
+
+
 def test_names_of_other_chips_are_known() -> None:
     columns = '"dram__bytes_op_read.sum","dram__bytes_op_write.sum"'
     metrics = parse_raw(page(row(0, "10", "20"), columns=columns)).launches[0].metrics

@@ -96,3 +96,23 @@ def test_a_kernel_that_only_the_timeline_has_keeps_its_registers() -> None:
         ),
     )
     assert [kernel.registers for kernel in assemble(collected).evidence.kernels] == [40]
+
+
+def test_kernels_of_one_name_are_told_apart_by_their_grid_and_keep_their_own_counters() -> None:
+    page = (
+        '"ID","Kernel Name","Block Size","Grid Size","gpu__time_duration.sum"\n'
+        '"","","","","ns"\n'
+        '"0","k","(128, 1, 1)","(8, 1, 1)","3,000"\n'
+        '"1","k","(128, 1, 1)","(64, 1, 1)","1,000"\n'
+        '"2","k","(128, 1, 1)","(8, 1, 1)","5,000"\n'
+    )
+    trace = TraceReport(
+        timeline=Timeline(e2e_us=100.0),
+        kernels=(traced("k", launches=3, share=1.0),),
+        num_calls=1,
+    )
+    collected = Collected(device="NVIDIA H200", arch="sm_90", ncu=parse_raw(page), trace=trace)
+    kernels = assemble(collected).evidence.kernels
+    # Two launches of 3 and 5 us on one grid, one of 1 us on the other; none is told twice.
+    assert [(kernel.launches, kernel.time_us) for kernel in kernels] == [(2, 8.0), (1, 1.0)]
+    assert [round(kernel.share or 0.0, 3) for kernel in kernels] == [0.889, 0.111]

@@ -134,8 +134,8 @@ def test_the_timeline_in_words() -> None:
     timeline = PLANTED["sync_in_forward"].timeline
     assert timeline is not None
     assert timeline_text(timeline) == (
-        "One call takes 300.0 us end to end; the device is idle for 47 % of it; 3 launches "
-        "(4.5 us of host time each); 1 blocking call (90 us); 1 gap, 120 us together, "
+        "One call takes 300.0 us end to end under the profiler; the device is idle for 47 % of it; "
+        "3 launches (4.5 us of host time each); 1 blocking call (90 us); 1 gap, 120 us together, "
         "120 us at most; 2.0 us of copies."
     )
 

@@ -111,3 +111,51 @@ def test_conflicts_that_nobody_waits_for_are_a_matter_of_energy(kernel) -> None:
 def test_a_kernel_without_shared_memory_has_no_conflicts(kernel) -> None:
     assert kernel("shared_bank_conflict", stalls={"short_scoreboard": 50.0}) is None
     assert kernel("shared_bank_conflict", {LD_WAVEFRONTS: None}) == (LD_WAVEFRONTS,)
+
+
+CP_BYTES = "smsp__sass_average_data_bytes_per_sector_mem_global_op_ldgsts.ratio"
+CP_SECTORS = "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts.sum"
+COPIES = {"LDGSTS": 24, "LDS": 17, "HMMA": 32}
+MIXED = {**COPIES, "LDG": 4}
+
+
+def test_sectors_that_nobody_asked_a_byte_of_are_not_counted_rather_than_wasted(kernel) -> None:
+    # 0 of each sector cannot be: whoever touches a sector asks for a byte of it.
+    assert kernel("memory_coalescing", {LD_BYTES: 0.0}) == (LD_BYTES,)
+    assert kernel("energy_uncoalesced", {LD_BYTES: 0.0}) == (LD_BYTES,)
+    assert kernel("vectorization", {LD_BYTES: 0.0}) == (LD_BYTES,)
+
+
+def test_asynchronous_copies_are_judged_by_their_own_counter(kernel) -> None:
+    counted = {LD_BYTES: 0.0, CP_SECTORS: 8_388_608.0}
+    assert kernel("memory_coalescing", {**counted, CP_BYTES: 32.0}, sass=COPIES) is None
+    found = kernel("memory_coalescing", {**counted, CP_BYTES: 4.0}, sass=COPIES)
+    assert found.severity == "critical"
+    assert "copies to shared memory" in found.summary
+    assert found.observed["sectors_ldgsts"] == 8_388_608.0
+
+
+def test_copies_without_their_counter_are_judged_by_what_a_request_can_ask_for(kernel) -> None:
+    # 32 lanes ask for 16 bytes each at most: 512 bytes in 32 sectors are 16 of each at best.
+    uncounted = {LD_BYTES: 0.0, CP_BYTES: None, CP_SECTORS: None}
+    scattered = {**uncounted, LD_SECTORS: 32e6, LD_REQUESTS: 1e6}
+    found = kernel("memory_coalescing", scattered, sass=COPIES)
+    assert found.severity == "medium"
+    assert found.observed["bytes_per_sector_ldgsts"] == 16.0
+    perfect = {**uncounted, LD_SECTORS: 16e6, LD_REQUESTS: 1e6}
+    assert kernel("memory_coalescing", perfect, sass=COPIES) == (CP_BYTES,)
+
+
+def test_a_few_scattered_loads_beside_many_copies_are_not_worth_a_word(kernel) -> None:
+    # Of 10 million sectors 9.95 million are copies': 50,000 sectors of loads are left.
+    few = {LD_SECTORS: 10e6, CP_SECTORS: 9.95e6, CP_BYTES: 32.0, LD_BYTES: 4.0}
+    assert kernel("memory_coalescing", few, sass=MIXED) is None
+    many = {**few, CP_SECTORS: 5e6}
+    assert kernel("memory_coalescing", many, sass=MIXED).observed["sectors_ld"] == 5e6
+
+
+def test_loads_and_copies_that_cannot_be_told_apart_keep_the_tool_silent(kernel) -> None:
+    unknown = {LD_BYTES: 4.0, CP_SECTORS: None, CP_BYTES: None}
+    assert kernel("memory_coalescing", unknown, sass=MIXED) == (LD_SECTORS,)
+    # Without a disassembly nothing says that there are copies.
+    assert kernel("memory_coalescing", unknown).severity == "critical"

@@ -69,8 +69,12 @@ def test_gaps_speak_above_a_tenth_of_the_call(gaps, severity) -> None:
 
 
 def test_any_blocking_call_within_forward_is_told() -> None:
-    assert ask("sync_overhead", call(syncs=1, sync_us=50.0)) == "medium"
-    assert ask("sync_overhead", call(syncs=1, sync_us=51.0)) == "high"
+    idle = {"busy_us": 900.0, "launch_overhead_pct": 10.0}
+    assert ask("sync_overhead", call(syncs=1, sync_us=50.0, **idle)) == "medium"
+    assert ask("sync_overhead", call(syncs=1, sync_us=51.0, **idle)) == "high"
+    # The device works all the while: the host may wait for it.
+    assert ask("sync_overhead", call(syncs=1, sync_us=51.0)) == "medium"
+    assert ask("sync_overhead", call(syncs=1, sync_us=51.0, launch_overhead_pct=None)) == "high"
     assert ask("sync_overhead", call(syncs=0)) is None
     assert ask("sync_overhead", call(syncs=None)) == ("timeline.syncs",)
 

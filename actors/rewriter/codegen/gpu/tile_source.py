@@ -16,6 +16,7 @@ from kopt.actors.rewriter.codegen.gpu.tiles import Tile
 from kopt.actors.rewriter.codegen.ir import (
     Const,
     Iota,
+    Load,
     Map,
     Reduce,
     Scan,
@@ -182,12 +183,24 @@ class TileWriter:
         if isinstance(value, Iota):
             self.add(f"{name} = {address}")
             return
-        mask = self._mask(index)
-        guard = f", mask={mask}, other=0" if mask and address != "0" else ""
+        mask, fill = self._mask(index), "0"
+        if value in self.program.bounds:
+            mask = " & ".join([*([mask] if mask else []), *self._checks(value)])
+            assert isinstance(value, Load)
+            fill = literal(Const(number=value.fill, shape=(), dtype=value.dtype))
+        guard = f", mask={mask}, other={fill}" if mask and address != "0" else ""
         cast = ""
         if held_type(value.dtype) == "tl.float32" and value.dtype.itemsize == 2:
             cast = ".to(tl.float32)"
         self.add(f"{name} = tl.load({self.pointers[value]} + ({address}){guard}){cast}")
+
+    def _checks(self, value: Value) -> list[str]:
+        """Return the conditions under which a load that may reach past its tensor reads."""
+        found = []
+        for index, low, high in self.program.bounds[value]:
+            place = self._address(index)
+            found.append(f"({place} >= {low}) & ({place} < {high})")
+        return found
 
     def _map(self, value: Map) -> str:
         wide = value in self.wide

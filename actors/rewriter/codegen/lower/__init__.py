@@ -10,6 +10,7 @@ from kopt.actors.rewriter.codegen.lower import (
     pointwise,
     reductions,
     views,
+    windows,
 )
 from kopt.actors.rewriter.codegen.lower.nodes import lower
 
@@ -22,4 +23,5 @@ __all__ = [
     "pointwise",
     "reductions",
     "views",
+    "windows",
 ]

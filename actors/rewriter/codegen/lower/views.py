@@ -173,6 +173,8 @@ def _sliced(b: Builder, x: Value, dim: int, start: int, step: int, length: int) 
         return x if length == 1 else b.expand(x, shape)
     if isinstance(x, Const):
         return b.const(x.number, x.dtype, shape)
+    if isinstance(x, Load) and x.bounds:
+        raise Unsupported("a slice of windows that reach past the edge")
     if isinstance(x, Load):
         strides = tuple(s * step if d == dim else s for d, s in enumerate(x.strides))
         offset = x.offset + start * x.strides[dim]

@@ -37,7 +37,7 @@ def get_inputs():
 
 def built():
     """The kernel's library, compiled by nvcc without torch's headers: a second, not a minute."""
-    folder = Path(os.environ.get("KOPT_BUILD_DIR", "."))
+    folder = Path(os.environ.get("KOPT_BUILD_DIR", ".")).resolve()
     library, code = folder / f"{NAME}.so", folder / f"{NAME}.cu"
     if not library.exists():
         nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"

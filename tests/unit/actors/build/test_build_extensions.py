@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -245,6 +246,27 @@ def test_what_does_not_compile_is_reported_in_torchs_own_words(builder) -> None:
     assert re.search(r"main\.cpp:\d+:\d+: error: .undeclared. was not declared", built.verdict.log)
     assert "kopt_light" not in built.verdict.log
     assert built.build_dir is None
+    again = build(builder, SOURCE.replace("return y;", "return undeclared;"))
+    assert again.cached  # the same source, flags and toolchain
+    assert again.verdict == built.verdict
+    assert again.build_dir is None
+
+
+def test_what_may_fail_by_chance_is_built_again(builder) -> None:
+    source = SOURCE.replace("import torch\n", "import torch\nraise OSError('no luck')\n", 1)
+    for _ in range(2):
+        built = build(builder, source)
+        assert built.verdict.kind == "compile_failed"
+        assert not built.cached
+
+
+def test_builds_at_the_same_time_come_to_what_each_comes_to_alone(builder) -> None:
+    wrong = SOURCE.replace("return y;", "return undeclared_too;")
+    right = SOURCE.replace("0.0f", "-0.0f")
+    with ThreadPoolExecutor(2) as threads:
+        failed, made = threads.map(lambda source: build(builder, source), (wrong, right))
+    assert "undeclared_too" in failed.verdict.log
+    assert made.verdict is None, made.verdict.reason
 
 
 def test_without_room_for_the_cache_a_candidate_is_built_elsewhere(

@@ -108,6 +108,14 @@ def test_each_candidate_gets_what_its_own_process_launched(tmp_path) -> None:
     assert first.report.arch == "sm_90"
 
 
+def test_what_a_job_says_of_its_stages_is_told_and_nothing_else_of_it(tmp_path) -> None:
+    took = {"start": 4.5, "load": 1, "warm": -1.0, "count": "long", "x" * 99: 2.0}
+    body = said({"pid": 11, "failed": "", "took_s": took}, {"pid": 12, "failed": "", "took_s": 7})
+    first, second = run(tmp_path, f"{body}open(log, 'w').write('{PAGE}')", jobs=2)
+    assert first.took_s == {"start": 4.5, "load": 1.0, "x" * 20: 2.0}
+    assert second.took_s == {}
+
+
 def test_one_that_failed_costs_the_others_nothing(tmp_path) -> None:
     body = said({"pid": 11, "failed": "Traceback\nValueError: no"}, {"pid": 12, "failed": ""})
     first, second = run(tmp_path, f"{body}open(log, 'w').write('{PAGE}')", jobs=2)
@@ -180,4 +188,6 @@ def test_the_program_that_ncu_starts_reports_each_job(tmp_path, forks) -> None:
     assert len(found) == jobs
     assert all("CUDA" in each.failed or "NVIDIA" in each.failed for each in found), found
     lines = (Path(tmp_path) / "run" / "report.jsonl").read_text().splitlines()
-    assert len({json.loads(line)["pid"] for line in lines}) == jobs
+    said_of = [json.loads(line) for line in lines]
+    assert len({each["pid"] for each in said_of}) == jobs
+    assert "start" in said_of[0]["took_s"]

@@ -7,7 +7,9 @@ import sys
 import pytest
 
 from kopt.actors.config import EvaluateConfig
-from kopt.actors.evidence.ncu import NcuMeans
+from kopt.actors.evidence import capabilities
+from kopt.actors.evidence import probe as probe_module
+from kopt.actors.evidence.ncu import NcuMeans, count
 from kopt.actors.evidence.probe import _accepted
 from kopt.actors.evidence.workbench import Workbench
 
@@ -53,3 +55,30 @@ def test_an_ncu_that_refuses_every_counter_fails_with_its_last_word(bench, tmp_p
     found, why = _accepted(bench, means(tmp_path, unknown=("a__b", "c__d", "e__f")))
     assert len(found.counters) == 1
     assert "does not have: e__f" in why
+
+
+REFUSES = """#!{python}
+import sys
+if "--metrics" in sys.argv:
+    with open(sys.argv[sys.argv.index("--log-file") + 1], "w") as log:
+        log.write("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access\\n")
+    sys.exit(1)
+print("NVIDIA (R) Nsight Compute Command Line Profiler\\nVersion 2025.3.1.0")
+"""
+
+
+def test_without_permission_the_probe_says_so_once_and_how_to_get_it(
+    bench, tmp_path, monkeypatch
+) -> None:
+    program = tmp_path / "ncu"
+    program.write_text(REFUSES.format(python=sys.executable))
+    program.chmod(0o755)
+    for module in (probe_module, capabilities):
+        monkeypatch.setattr(module, "find_tool", lambda _: str(program))
+    runs = []
+    monkeypatch.setattr(probe_module, "count", lambda *_, **how: runs.append(1) or count(*_, **how))
+    ability, found, missing = probe_module._counters(bench)
+    assert (ability.ok, found, missing) == (False, None, ())
+    assert "no permission to read GPU counters" in ability.found
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in ability.fix
+    assert len(runs) == 1  # other ways would be refused alike

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from kopt.actors.config import EvaluateConfig
+from kopt.actors.evidence import ncu
 from kopt.actors.evidence import profiler as profiler_module
+from kopt.actors.evidence.capabilities import Ability
 from kopt.actors.evidence.profiler import DeviceProfiler, Profile, Subject
 from kopt.candidate import Candidate
 from kopt.problem import Problem
@@ -116,3 +121,87 @@ def test_energy_is_left_out_where_no_counter_answers_and_that_is_said(profiler) 
     assert found.evidence is not None
     assert found.energy is None
     assert any(remark.startswith("energy: of GPUs alone") for remark in found.remarks)
+
+
+def test_each_stage_tells_how_long_it_took(profiler) -> None:
+    (found,) = profiled(profiler, RIGHT)
+    assert {"timeline", "code", "roofline"} <= found.took_s.keys()
+    assert all(seconds >= 0 for seconds in found.took_s.values())
+
+
+BUILDS = f"""import ctypes, os, subprocess
+from pathlib import Path
+{HEAD}
+def built():
+    folder = Path(os.environ["KOPT_BUILD_DIR"])
+    code, library = folder / "own.c", folder / "own.so"
+    if not library.exists():
+        code.write_text("int own(void) {{ return 3; }}")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", str(library), str(code)], check=True)
+    return ctypes.CDLL(str(library))
+
+
+TIMES = built().own()
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x * TIMES
+
+
+class ModelNew(Model):
+    pass
+
+
+def get_inputs():
+    return [torch.randn(128, 64)]
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
+def test_a_reference_that_builds_an_extension_of_its_own_is_counted(profiler) -> None:
+    subject = Subject(
+        problem=Problem(name="builds", source=BUILDS),
+        candidate=Candidate(source=BUILDS, language="cpp"),
+    )
+    (found,) = profiler.profile([subject])
+    assert found.evidence is not None
+    assert found.evidence.roofline is not None, found.remarks
+    assert (found.evidence.roofline.flops, found.evidence.roofline.bytes) == (8192.0, 65536.0)
+
+
+LETS_DOWN = {
+    "hangs": ("import time; time.sleep(100)", "did not end within"),
+    "refuses": (
+        "open(log, 'w').write('==ERROR== ERR_NVGPUCTRPERM - The user does not have permission')",
+        "no permission to read GPU counters",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", LETS_DOWN)
+def test_a_profiler_that_lets_us_down_costs_its_counters_alone(
+    profiler, tmp_path, monkeypatch, how
+) -> None:
+    body, why = LETS_DOWN[how]
+    program = tmp_path / "ncu"
+    program.write_text(
+        f"#!{sys.executable}\nimport sys\n"
+        f"log = sys.argv[sys.argv.index('--log-file') + 1]\n{body}\n"
+    )
+    program.chmod(0o755)
+    has = replace(
+        profiler.capabilities(),
+        counters=Ability(ok=True, found="it says"),
+        ncu_path=str(program),
+        counter_names=("dram__bytes_read.sum",),
+        ncu_forks=True,
+    )
+    monkeypatch.setattr(profiler, "capabilities", lambda: has)
+    monkeypatch.setattr(ncu, "START_S", 1.0)
+    monkeypatch.setattr(ncu, "JOB_S", 1.0)
+    (found,) = profiled(profiler, RIGHT)
+    assert found.evidence is not None
+    assert found.evidence.level == "timeline"
+    (told,) = (remark for remark in found.remarks if why in remark)
+    assert "\n" not in told

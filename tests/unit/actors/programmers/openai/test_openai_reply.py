@@ -206,6 +206,15 @@ def test_a_stream_that_is_no_answer_is_one_counted_fault(pieces, fault):
     assert stream(*pieces).choices[0].fault.startswith(fault)
 
 
+def test_reasoning_that_is_served_apart_is_kept_as_far_as_an_answer_may_be_long():
+    whole = read(message("a", reasoning_content="hm" * MAX_BYTES))
+    assert isinstance(whole, Reply)
+    assert (whole.choices[0].text, whole.choices[0].reasoning) == ("a", "hm" * (MAX_BYTES // 2))
+    thinking = event(None, reasoning="h"), event(None, reasoning="m"), event("a", finish="stop")
+    pieces = stream(*thinking)
+    assert (pieces.choices[0].text, pieces.choices[0].reasoning) == ("a", "hm")
+
+
 def test_what_is_finished_counts_although_the_stream_breaks():
     reply = stream(event("a", finish="stop"), event("x", index=1), b"data: oops\n\n", num_choices=2)
     assert [bool(each.fault) for each in reply.choices] == [False, True]

@@ -1,0 +1,28 @@
+"""One place of a lane: an actor, whether it can be lent, and what it does now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(slots=True)
+class LaneWorker:
+    """Owned by its lane."""
+
+    number: int
+    """Of the place, from 0."""
+    actor: Any
+    """None where there is none: it died, or nobody has needed it yet."""
+    is_up: bool
+    """Whether it can be lent: its actor runs, as far as anybody knows."""
+    is_rising: bool = False
+    """Whether its actor is being started."""
+    is_out: bool = False
+    """Whether it is lent no more; its actor stays, and keeps the device from others."""
+    last_key: str | None = None
+    """What it worked on last: its caches are warm for it."""
+    calls: int = 0
+    """That it runs now."""
+    num_abandoned: int = 0
+    """Of them, those whose answers nobody waits for any more."""

@@ -1,0 +1,1 @@
+"""The reward service: completions in, verdicts and rewards out, for trainers."""

@@ -1,0 +1,1 @@
+"""The corpus: everything that runs tried, as rows that people can train on."""

@@ -1,0 +1,127 @@
+"""A run as a source of rows: its texts, redacted, and the facts that all its rows share."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+from kopt.candidate import LANGUAGES
+from kopt.data.corpus.gathering import GatheredSearch, gathered
+from kopt.data.corpus.losses import Losses
+from kopt.data.corpus.redaction import redactor_of
+from kopt.data.journal_files import JOURNAL_FOLDER
+from kopt.data.lock import LOCK_FILE, lock_owner
+from kopt.data.rundir import RunDir
+from kopt.errors import StoreError
+from kopt.identity import canonical_json
+from kopt.ports import Target
+from kopt.problem import Problem
+
+KEPT_TEXTS = 2_048
+"""Texts kept in memory: prompts of one expansion and system messages come again."""
+Chat = list[dict[str, str]]
+"""Messages as `role` and `content`."""
+
+
+class RunTexts:
+    """Reads one run for a corpus. Never writes to it; a driver may be writing."""
+
+    def __init__(self, run: RunDir, *, words: Iterable[str] = ()) -> None:
+        """Take a run folder.
+
+        Args:
+            run: its folder.
+            words: further names that must not remain in any text.
+        """
+        self.run = run
+        self.losses = Losses()
+        self.is_running = lock_owner(run.path) is not None
+        self.has_run_end = False
+        self.manifest = self._manifest()
+        self.redactor = redactor_of(self.manifest, lock=self._lock(), words=words)
+        self.text = lru_cache(maxsize=KEPT_TEXTS)(self._text)
+        self.chat = lru_cache(maxsize=KEPT_TEXTS)(self._chat)
+        self.problem = lru_cache(maxsize=KEPT_TEXTS)(self._problem)
+        self.versions = canonical_json(self.manifest.get("versions")) if self.manifest else None
+        self.hardware = self._hardware()
+
+    def searches(self) -> Iterator[GatheredSearch]:
+        """Give its searches, in the order in which they ended.
+
+        Raises:
+            StoreError: the journal's folder cannot be listed.
+        """
+        journal = self.run.path / JOURNAL_FOLDER
+        if not journal.is_dir():
+            self.losses.lose("run without a journal", self.run.name)
+            return
+        yield from gathered(journal, self.losses)
+
+    def target(self) -> Target | None:
+        """Return what its candidates were written for; None where its manifest does not say."""
+        device: dict[str, Any] = self.manifest.get("device") or {}
+        if not {"kind", "name", "arch"} <= set(device):
+            return None
+        known = device.get("languages")
+        return Target(
+            device=device["kind"],
+            name=device["name"],
+            arch=device["arch"],
+            languages=tuple(name for name in LANGUAGES if known is None or name in known),
+        )
+
+    def tokens(self, sha256: str | None) -> dict[str, list[Any]]:
+        """Return the token ids and log-probabilities of a trace; empty where there are none."""
+        if sha256 is None:
+            return {}
+        try:
+            trace = json.loads(self.run.artefacts.get(sha256))
+            return trace if isinstance(trace, dict) else {}
+        except (StoreError, ValueError) as error:
+            self.losses.lose("text that is lost", f"trace {sha256[:12]}", why=str(error))
+            return {}
+
+    def _text(self, sha256: str) -> str | None:
+        try:
+            return self.redactor.text(self.run.artefacts.get(sha256))
+        except (StoreError, UnicodeDecodeError) as error:
+            self.losses.lose("text that is lost", f"artefact {sha256[:12]}", why=str(error)[-120:])
+            return None
+
+    def _chat(self, sha256: str) -> Chat | None:
+        text = self._text(sha256)
+        if text is None:
+            return None
+        try:
+            return [{"role": role, "content": words} for role, words in json.loads(text)]
+        except (ValueError, TypeError) as error:
+            self.losses.lose("text that is lost", f"messages {sha256[:12]}", why=str(error))
+            return None
+
+    def _problem(self, problem_id: str) -> Problem | None:
+        try:
+            return self.run.problem(problem_id)
+        except StoreError as error:
+            self.losses.lose("problem that is lost", problem_id[:12], why=error.why)
+            return None
+
+    def _manifest(self) -> dict[str, Any]:
+        try:
+            return self.run.read_manifest()
+        except StoreError as error:
+            self.losses.lose("run without a manifest", self.run.name, why=error.why)
+            return {}
+
+    def _lock(self) -> str | None:
+        with contextlib.suppress(OSError):
+            return (self.run.path / LOCK_FILE).read_text(encoding="utf-8")
+        return None
+
+    def _hardware(self) -> str | None:
+        if not self.manifest:
+            return None
+        facts = {"host": self.manifest.get("host"), "device": self.manifest.get("device")}
+        return self.redactor.text(canonical_json(facts))

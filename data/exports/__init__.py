@@ -1,0 +1,1 @@
+"""Exports: what trainers read, made from runs."""

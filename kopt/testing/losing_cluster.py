@@ -1,0 +1,117 @@
+"""A Ray cluster of several nodes with pretended GPUs on this host, whose nodes die and join."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import tempfile
+from types import TracebackType
+from typing import Any, Self
+
+GPUS_PER_NODE = 2
+STORE_BYTES = 80 * 10**6
+ENVIRONMENT = {
+    "RAY_AUTH_MODE": "disabled",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DISABLE_DOCKER_CPU_WARNING": "1",
+    "RAY_memory_usage_threshold": "0.98",
+}
+QUICK_CHECKS = {
+    "health_check_initial_delay_ms": 1000,
+    "health_check_period_ms": 1000,
+    "health_check_timeout_ms": 3000,
+    "health_check_failure_threshold": 3,
+}
+"""A node that says nothing counts as dead after some ten seconds; Ray's own values take longer."""
+
+
+class LosingCluster:
+    """A head without work, and nodes that can be lost. A context manager."""
+
+    def __init__(self, *, nodes: int = 4, kind: str | None = None) -> None:
+        """Say how many nodes there are to begin with, each with GPUS_PER_NODE of a kind."""
+        self._wanted = nodes
+        self._kind = kind
+        self._cluster: Any = None
+        self._folder = ""
+        self._stopped: list[int] = []
+        """Processes that do not run and are not dead."""
+        self.killed = 0
+        self.joined = 0
+        """Beyond those of the beginning."""
+
+    def __enter__(self) -> Self:
+        from ray.cluster_utils import Cluster
+
+        os.environ.update(ENVIRONMENT)
+        self._folder = tempfile.mkdtemp(prefix="kl-", dir="/tmp")
+        self._cluster = Cluster(
+            initialize_head=True,
+            head_node_args={
+                "num_cpus": 0,
+                "include_dashboard": False,
+                "object_store_memory": STORE_BYTES,
+                "temp_dir": self._folder,
+                "_system_config": QUICK_CHECKS,
+            },
+        )
+        for _ in range(self._wanted):
+            self._add(self._kind)
+        # Nodes that join later are added in another thread, where no signal may be handled; they
+        # end with the head, whatever becomes of this process.
+        self._cluster._shutdown_at_exit = False
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for pid in self._stopped:
+            os.kill(pid, signal.SIGCONT)
+        self._cluster.shutdown()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def address(self) -> str:
+        """Where a driver joins it."""
+        return str(self._cluster.address)
+
+    @property
+    def nodes(self) -> list[Any]:
+        """The nodes that can be lost, in an order that is the same each time."""
+        return sorted(self._cluster.worker_nodes, key=lambda node: str(node.unique_id))
+
+    def lose(self, rng: random.Random) -> None:
+        """Kill one node with all of its processes, as a machine that is switched off."""
+        self._cluster.remove_node(rng.choice(self.nodes), allow_graceful=False)
+        self.killed += 1
+
+    def cut_off(self, rng: random.Random) -> None:
+        """Have one node say nothing any more while its workers run on: its network is cut."""
+        node = rng.choice(self.nodes)
+        self._cluster.worker_nodes.remove(node)
+        for process in node.all_processes["raylet"]:
+            os.kill(process.process.pid, signal.SIGSTOP)
+            self._stopped.append(process.process.pid)
+        self.killed += 1
+
+    def join(self, *, kind: str | None = None) -> None:
+        """Add a node, of another kind of GPU if one is named."""
+        self._add(kind or self._kind)
+        self.joined += 1
+
+    def _add(self, kind: str | None) -> None:
+        lanes = dict.fromkeys(("verify", "timing", "profile"), GPUS_PER_NODE)
+        lanes |= dict.fromkeys(("build", "programmer"), 1000)
+        if kind is not None:
+            lanes[f"accelerator_type:{kind}"] = 1
+        self._cluster.add_node(
+            num_cpus=1,
+            num_gpus=GPUS_PER_NODE,
+            resources=lanes,
+            object_store_memory=STORE_BYTES,
+        )
