@@ -74,6 +74,7 @@ def test_nodes_that_are_killed_one_after_the_other_lose_nothing_and_double_nothi
     assert 1 <= account.repeated <= machines.killed * GPUS_PER_NODE
 
 
+@pytest.mark.soak
 def test_nodes_that_leave_for_good_leave_the_work_to_those_that_stay(machines, tmp_path) -> None:
     rng = random.Random(1)
 
@@ -85,6 +86,7 @@ def test_nodes_that_leave_for_good_leave_the_work_to_those_that_stay(machines, t
     assert (account.candidates, account.lost, account.duplicates) == (BUDGET, 0, 0)
 
 
+@pytest.mark.soak
 def test_a_node_that_falls_silent_is_given_up_and_its_work_done_elsewhere(
     machines, tmp_path
 ) -> None:

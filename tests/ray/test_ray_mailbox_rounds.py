@@ -14,7 +14,7 @@ from kopt.cli.exit_codes import DONE, SUSPENDED
 from kopt.data.journal import read_events
 from kopt.data.rundir import RunDir
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.soak]
 
 PROBLEM = """
 import torch

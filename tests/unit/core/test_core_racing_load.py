@@ -83,7 +83,13 @@ def found(noise, *, rng, gain=0.0):
     return above, below, pairs / len(noise)
 
 
-@pytest.mark.parametrize("load", LOADS)
+ALWAYS = ("white 3 %", "AR(1) 0.99", "bursts of 10 slots", "second is slower")
+
+
+@pytest.mark.parametrize(
+    "load",
+    [each if each in ALWAYS else pytest.param(each, marks=pytest.mark.soak) for each in LOADS],
+)
 def test_an_equal_kernel_is_neither_faster_nor_slower_whatever_the_load(load) -> None:
     # The chance of either is 1 in 600 at most, so that 3.3 are expected of each.
     rng = np.random.default_rng(7)
