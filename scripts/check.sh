@@ -11,16 +11,21 @@ trap 'rm -rf "$work"' EXIT
 export KOPT_CACHE_DIR="$work/cache"
 
 echo "== style"; ruff format --check -q . && ruff check -q .
-echo "== types"; mypy
 echo "== imports"; lint-imports --no-cache | tail -n 4
+echo "== types, beside the tests"
+mypy > "$work/types" 2>&1 & types=$!
+types_are_right() { wait "$types" && status=0 || status=$?; cat "$work/types"; return "$status"; }
 echo "== tests"
 if [ "${1:-}" = --quick ]; then
-  exec python -m pytest -q -n 2 -m "not slow and not soak and not alone"
+  python -m pytest -q -n 2 -m "not slow and not soak and not alone"
+  types_are_right
+  exit
 fi
 # In the order of their names, which begins with Ray's: they take longest, and wait for half of it,
 # which is why three run at once on two cores.
 python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder --durations=12 \
   -m "not soak and not alone"
+types_are_right
 echo "== tests that time code, one at a time"
 python -m pytest -q -m "alone and not soak"
 
