@@ -192,8 +192,10 @@ def test_a_block_that_was_sized_on_a_busy_host_grows_once_the_host_is_calm() -> 
     watch.block()
     assert child.counts[-1] == 1  # 2 ms of 3 ms calls
     child.call_us = CALL_US
-    watch.block()
-    watch.block()
+    for _ in range(50):  # this host may be busy itself; one calm block is enough
+        watch.block()
+        if child.counts[-1] >= 4:
+            break
     assert child.counts[-1] >= 4
     child.call_us = 3_000.0
     watch.block()
