@@ -8,6 +8,7 @@ import tempfile
 import textwrap
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,13 +67,14 @@ def get_init_inputs():
 class Footprint:
     """What the evaluator holds of this machine."""
 
-    descriptors: int
+    descriptors: tuple[str, ...]
+    """What each is open on."""
     processes: int
     scratch: int
 
     def is_within(self, other: Footprint) -> bool:
         return (
-            self.descriptors <= other.descriptors
+            len(self.descriptors) <= len(other.descriptors)
             and self.processes <= other.processes
             and self.scratch <= other.scratch
         )
@@ -112,7 +114,7 @@ class Judge:
 
     def footprint(self) -> Footprint:
         return Footprint(
-            descriptors=len(os.listdir("/proc/self/fd")),
+            descriptors=tuple(sorted(open_on())),
             processes=len(descendants(os.getpid())),
             scratch=len(list(Path(tempfile.gettempdir()).glob("kopt-*/*"))),
         )
@@ -123,6 +125,13 @@ class Judge:
     def close(self) -> None:
         self.worker.close()
         self.builder.close()
+
+
+def open_on() -> Iterator[str]:
+    """What each descriptor of this process is open on."""
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # the one that listed them is closed again
+            yield os.readlink(entry)
 
 
 def descendants(pid: int) -> set[int]:
