@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "resume": "go on with a run that was interrupted",
     "watch": "what a run does now and has found so far, from any shell; the tree of a search",
     "stats": "what runs reached, how sure that is, and which arm is better; runs compared",
+    "report": "what runs reached as one HTML file: figures, charts, search trees with sources",
     "replay": "rebuild a run's trees from its journal and check them",
     "prompt": "print the prompt of a node, as it was sent",
     "verify": "measure a run's claimed wins again; re-score a KernelBench run folder",
