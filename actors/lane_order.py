@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import heapq
 from collections import OrderedDict
+from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+from kopt.actors.lane_homes import Homes
 
 W = TypeVar("W")
 
@@ -125,13 +128,24 @@ class FreeWorkers:
 
 
 class Waiting(Generic[W]):
-    """Those that wait, each under a key, in the order they came."""
+    """Those that wait, each under a key, in the order they came.
 
-    def __init__(self) -> None:
-        """Begin with nobody."""
+    A worker takes those first whose keys it is at home for (lane_homes.py), then those whose keys
+    are at home nowhere, rather than work that another is warm for; but it never stands idle.
+    """
+
+    def __init__(self, *, keys: int = 1) -> None:
+        """Begin with nobody.
+
+        Args:
+            keys: that a worker is warm for at a time, >= 1.
+        """
+        self._homes = Homes(keys=keys)
         # Ordered dicts, not dicts: the first of a dict is found by a walk over what was removed.
         self._all: OrderedDict[int, tuple[str, W]] = OrderedDict()
         self._by_key: dict[str, OrderedDict[int, None]] = {}
+        self._homeless: OrderedDict[str, None] = OrderedDict()
+        """Of the keys that wait, those that are at home nowhere."""
         self._next_ticket = 0
 
     def __len__(self) -> int:
@@ -144,7 +158,33 @@ class Waiting(Generic[W]):
         self._next_ticket += 1
         self._all[ticket] = key, waiter
         self._by_key.setdefault(key, OrderedDict())[ticket] = None
+        if not self._homes.holders(key):
+            self._homeless[key] = None
         return ticket
+
+    def take_up(self, worker: int, key: str) -> None:
+        """Note that a worker gets ready for a key, unless another of its keys had to go for it."""
+        if self._homes.has_room(worker):
+            self.settle(worker, key)
+
+    def settle(self, worker: int, key: str) -> None:
+        """Note that a worker works on a key."""
+        gone = self._homes.settle(worker, key)
+        self._homeless.pop(key, None)
+        self._note_homeless(gone)
+
+    def unsettle(self, worker: int) -> None:
+        """Note that a worker's caches are gone, with its actor."""
+        self._note_homeless(self._homes.leave(worker))
+
+    def homes(self, key: str) -> Set[int]:
+        """Return the workers that are warm for a key, or are to be."""
+        return self._homes.holders(key)
+
+    def held_by(self, worker: int) -> tuple[int, int]:
+        """Return how many keys a worker is at home for, and how many wait under them."""
+        keys = self._homes.of(worker)
+        return len(keys), sum(len(self._by_key.get(key, ())) for key in keys)
 
     def leave(self, ticket: int) -> bool:
         """Take somebody out who waits no longer; False where he was taken already."""
@@ -153,12 +193,24 @@ class Waiting(Generic[W]):
         self._remove(ticket)
         return True
 
-    def take(self, key: str | None) -> tuple[str, W] | None:
-        """Take out the first who waits under that key, or else the first; None if nobody waits."""
-        same = self._by_key.get(key) if key is not None else None
-        if same is None and not self._all:
+    def take(self, *, worker: int | None) -> tuple[str, W] | None:
+        """Take out who is next for a worker; None if nobody waits.
+
+        Args:
+            worker: its number; None takes whoever came first.
+        """
+        if not self._all:
             return None
-        return self._remove(next(iter(self._all if same is None else same)))
+        keys = () if worker is None else self._homes.of(worker)
+        own = [next(iter(self._by_key[key])) for key in keys if key in self._by_key]
+        if own:
+            return self._remove(min(own))
+        if worker is None or len(self._homeless) in (0, len(self._by_key)):
+            return self._remove(next(iter(self._all)))
+        return self._remove(next(iter(self._by_key[next(iter(self._homeless))])))
+
+    def _note_homeless(self, keys: list[str]) -> None:
+        self._homeless.update((key, None) for key in keys if key in self._by_key)
 
     def _remove(self, ticket: int) -> tuple[str, W]:
         key, waiter = self._all.pop(ticket)
@@ -166,4 +218,5 @@ class Waiting(Generic[W]):
         del same[ticket]
         if not same:
             del self._by_key[key]
+            self._homeless.pop(key, None)
         return key, waiter

@@ -26,3 +26,18 @@ class LaneWorker:
     """That it runs now."""
     num_abandoned: int = 0
     """Of them, those whose answers nobody waits for any more."""
+    busy_s: float = 0.0
+    """Seconds of its calls so far, up to `counted_s`."""
+    counted_s: float = 0.0
+    """On the monotonic clock."""
+
+    def count(self, change: int, *, now_s: float) -> None:
+        """Take in that calls began or ended.
+
+        Args:
+            change: of their number.
+            now_s: on the monotonic clock.
+        """
+        self.busy_s += self.calls * (now_s - self.counted_s)
+        self.counted_s = now_s
+        self.calls += change

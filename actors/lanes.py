@@ -47,6 +47,7 @@ class ActorLane:
         depth: int = 1,
         started: int | None = None,
         ward: Ward | None = None,
+        keys: int = 1,
     ) -> None:
         """Start the actors.
 
@@ -60,6 +61,7 @@ class ActorLane:
             depth: calls of one actor at a time, >= 1; above 1 its class is one for threads.
             started: actors started now; the others when there is a call for them. None: all.
             ward: says which actors are lent; None: all that are up.
+            keys: that an actor is warm for at a time, >= 1.
         """
         self._name = name
         self._start = start
@@ -76,7 +78,7 @@ class ActorLane:
         self._free = FreeWorkers(depth=depth)
         for worker in self._workers:
             self._note(worker)
-        self._waiting: Waiting[asyncio.Future[LaneWorker]] = Waiting()
+        self._waiting: Waiting[asyncio.Future[LaneWorker]] = Waiting(keys=keys)
         self._num_calls = 0
         self._busy_s = 0.0
         self._began_s = self._counted_s = time.monotonic()
@@ -157,7 +159,12 @@ class ActorLane:
         there = [worker for worker in self._workers if worker.is_up and not worker.is_out]
         if not there:
             return
-        worker = min(there, key=lambda each: (each.last_key != key, each.calls, each.number))
+        at_home = self._waiting.homes(key) & {each.number for each in there}
+        worker = min(
+            (each for each in there if each.number in at_home or not at_home),
+            key=lambda each: (*self._waiting.held_by(each.number), each.calls, each.number),
+        )
+        self._waiting.take_up(worker.number, key)
         try:
             await getattr(worker.actor, method).remote(*args)
         except RayTaskError as error:
@@ -202,16 +209,24 @@ class ActorLane:
         self._note(worker)
         self._dismiss_if_hopeless()
 
+    @property
+    def num_places(self) -> int:
+        """Calls that can run at a time."""
+        return self._depth * len(self._workers)
+
     def load(self) -> LaneLoad:
         """Return how full the lane is now."""
-        self._count(0)
+        now_s = self._count(0)
+        for worker in self._workers:
+            worker.count(0, now_s=now_s)
         return LaneLoad(
             name=self._name,
             num_calls=self._num_calls,
-            num_places=self._depth * len(self._workers),
+            num_places=self.num_places,
             num_waiting=len(self._waiting),
             busy_s=self._busy_s,
             began_s=self._counted_s - self._began_s,
+            worker_busy_s=tuple(worker.busy_s for worker in self._workers),
         )
 
     def close(self) -> None:
@@ -244,8 +259,7 @@ class ActorLane:
             raise
 
     def _give_back(self, worker: LaneWorker) -> None:
-        worker.calls -= 1
-        self._count(-1)
+        worker.count(-1, now_s=self._count(-1))
         self._serve(worker)
         if not worker.is_up:
             # Not at once: where a fleet is being stopped, those that wait have yet to leave.
@@ -255,17 +269,17 @@ class ActorLane:
         """Lend a worker to those that wait, as far as it has places."""
         self._note(worker)
         while worker.is_up and not worker.is_out and worker.calls < self._depth:
-            waiter = self._next_waiter(worker.last_key)
+            waiter = self._next_waiter(worker.number)
             if waiter is None:
                 return
             key, lent = waiter
             self._take(worker, key)
             lent.set_result(worker)
 
-    def _next_waiter(self, key: str | None) -> tuple[str, asyncio.Future[LaneWorker]] | None:
-        waiter = self._waiting.take(key)
+    def _next_waiter(self, number: int | None) -> tuple[str, asyncio.Future[LaneWorker]] | None:
+        waiter = self._waiting.take(worker=number)
         while waiter is not None and waiter[1].done():  # given up, and has yet to leave
-            waiter = self._waiting.take(key)
+            waiter = self._waiting.take(worker=number)
         return waiter
 
     def _replace(self, worker: LaneWorker) -> None:
@@ -338,16 +352,15 @@ class ActorLane:
                 self._give_back(worker)
 
         worker.num_abandoned += 1
-        worker.calls += 1  # in the place of the call that gives up
-        self._count(1)
+        worker.count(1, now_s=self._count(1))  # in the place of the call that gives up
         task = asyncio.get_running_loop().create_task(outlived())
         self._abandoned.add(task)
         task.add_done_callback(self._abandoned.discard)
 
     def _take(self, worker: LaneWorker, key: str) -> None:
         worker.last_key = key
-        worker.calls += 1
-        self._count(1)
+        self._waiting.settle(worker.number, key)
+        worker.count(1, now_s=self._count(1))
         self._note(worker)
 
     def _retire(self, worker: LaneWorker, actor: Any) -> None:  # noqa: ANN401 - Ray types no handle
@@ -355,6 +368,7 @@ class ActorLane:
         if actor is None or worker.actor is not actor:
             return
         self._end(actor)
+        self._waiting.unsettle(worker.number)
         worker.actor = None
         worker.is_up = False
         worker.last_key = None
@@ -363,12 +377,13 @@ class ActorLane:
     def _end(self, actor: Any) -> None:  # noqa: ANN401 - Ray types no handle
         ray.kill(actor)
 
-    def _count(self, change: int) -> None:
-        """Take in that calls began or ended."""
+    def _count(self, change: int) -> float:
+        """Take in that calls began or ended; return when, on the monotonic clock."""
         now_s = time.monotonic()
         self._busy_s += self._num_calls * (now_s - self._counted_s)
         self._counted_s = now_s
         self._num_calls += change
+        return now_s
 
     def _note(self, worker: LaneWorker) -> None:
         """Have it found, or not, by the next call."""

@@ -117,6 +117,7 @@ class RayEvaluator:
             limit_s=HUNG_S,
             depth=cluster.in_flight,
             ward=self._ward,
+            keys=cluster.sessions,
         )
         self._taken_up: deque[str] = deque(maxlen=cluster.sessions)
         self._taking_up: set[asyncio.Task[None]] = set()
@@ -246,7 +247,7 @@ class RayEvaluator:
             )
         assert isinstance(evaluation, Evaluation)
         self._num_judged += 1
-        is_due = self._num_judged % (ANSWERS_PER_VISIT * self._devices.load().num_places) == 0
+        is_due = self._num_judged % (ANSWERS_PER_VISIT * self._devices.num_places) == 0
         if is_due and (self._visiting is None or self._visiting.done()):
             self._visiting = asyncio.create_task(self._visit())
         return evaluation, quiet_s + queued_s

@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from kopt.data.atomic import write_bytes
 from kopt.lane import LaneLoad
@@ -50,7 +51,12 @@ def read_lanes(run_folder: Path) -> LanesSeen | None:
             return None
         return LanesSeen(
             time_ns=int(seen["time_ns"]),
-            lanes=tuple(LaneLoad(**lane) for lane in seen["lanes"]),
+            lanes=tuple(_load(lane) for lane in seen["lanes"]),
         )
     except (OSError, ValueError, TypeError, KeyError):
         return None
+
+
+def _load(lane: dict[str, Any]) -> LaneLoad:
+    """Return a lane as it was before JSON made lists of its tuples."""
+    return LaneLoad(**{**lane, "worker_busy_s": tuple(lane.get("worker_busy_s", ()))})

@@ -22,6 +22,8 @@ class LaneLoad:
     half a minute each."""
     began_s: float
     """Seconds since the lane began."""
+    worker_busy_s: tuple[float, ...] = ()
+    """Of `busy_s`, each worker's share, by number: a worker that starves beside others shows."""
 
     @property
     def occupancy(self) -> float:

@@ -11,7 +11,10 @@ if [ ! -e "$stamp" ] || [ pyproject.toml -nt "$stamp" ]; then
     { echo "kopt needs Python >= 3.11; set PYTHON=/path/to/python3.11" >&2; exit 2; }
   [ -x .venv/bin/python ] || "${PYTHON:-python3}" -m venv .venv
   echo "installing kopt into .venv (torch and ray are large; a few minutes) …" >&2
-  .venv/bin/python -m pip install -q --disable-pip-version-check "setuptools>=77" wheel
-  .venv/bin/python -m pip install -q --disable-pip-version-check --no-build-isolation -e ".${extras:+[$extras]}"
+  pip=(.venv/bin/python -m pip install -q --disable-pip-version-check --no-compile)
+  "${pip[@]}" "setuptools>=77" wheel
+  "${pip[@]}" --no-build-isolation -e ".${extras:+[$extras]}"
+  # Compiled on every core; pip would take one. Some packages hold files for other Pythons.
+  .venv/bin/python -m compileall -qq -j 0 .venv/lib || true
   touch "$stamp"
 fi

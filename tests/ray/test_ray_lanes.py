@@ -365,16 +365,29 @@ def test_what_the_workers_die_of_is_not_printed_on_stdout(lane, capfd) -> None:
     assert capfd.readouterr().out == ""
 
 
-@pytest.fixture
-def evaluator(cluster, tmp_path):
+@pytest.fixture(scope="module")
+def run():
+    """Returns a function that runs a scenario, all of them in one loop: evaluators outlive them."""
+    with asyncio.Runner() as runner:
+        yield runner.run
+
+
+@pytest.fixture(scope="module")
+def evaluator(cluster, run, tmp_path_factory):
     made = RayEvaluator(
-        cluster, config=CLUSTER, evaluate=EVALUATE, cache_dir=tmp_path, quiet=Quiet("cpu")
+        cluster,
+        config=CLUSTER,
+        evaluate=EVALUATE,
+        cache_dir=tmp_path_factory.mktemp("evaluator"),
+        quiet=Quiet("cpu"),
     )
     yield made
     made.close()
 
 
-def test_verdicts_through_ray_are_those_of_a_worker_in_this_process(evaluator, tmp_path) -> None:
+def test_verdicts_through_ray_are_those_of_a_worker_in_this_process(
+    evaluator, run, tmp_path
+) -> None:
     from kopt.actors.builder import nothing_to_build
     from kopt.actors.device_worker import DeviceWorker
 
@@ -384,7 +397,7 @@ def test_verdicts_through_ray_are_those_of_a_worker_in_this_process(evaluator, t
     async def scenario():
         return [await evaluator.evaluate(PROBLEM, candidate) for candidate in candidates]
 
-    remote = asyncio.run(scenario())
+    remote = run(scenario())
     worker = DeviceWorker(EVALUATE, "cpu", 0, str(tmp_path))
     try:
         local = [
@@ -418,7 +431,7 @@ def ancestors(pid: int) -> list[int]:
 
 
 def test_a_device_worker_killed_in_the_middle_is_replaced_and_leaves_no_process(
-    evaluator, tmp_path
+    evaluator, run, tmp_path
 ) -> None:
     hang = tmp_path / "hang"
     hang.touch()
@@ -453,7 +466,7 @@ def hang_once():
         os.kill(actor, signal.SIGKILL)
         return await judging, above[: above.index(actor)]
 
-    made, below = asyncio.run(asyncio.wait_for(scenario(), 120.0))
+    made, below = run(asyncio.wait_for(scenario(), 120.0))
     assert made.verdict.kind == "correct", made.verdict.reason
     deadline_s = time.monotonic() + 20.0
     while any(Path(f"/proc/{pid}").exists() for pid in below) and time.monotonic() < deadline_s:
@@ -476,7 +489,7 @@ def crowded(cluster, tmp_path):
 
 
 @pytest.mark.parametrize("which", ["evaluator", pytest.param("crowded", marks=pytest.mark.soak)])
-def test_the_seconds_of_the_stages_add_up_to_those_from_asked_to_told(which, request) -> None:
+def test_the_seconds_of_the_stages_add_up_to_those_from_asked_to_told(which, run, request) -> None:
     judge = request.getfixturevalue(which)
     right = PROBLEM.source.replace("class Model(", "class ModelNew(")
     sources = [f"{right}\n# {number}" for number in range(3)]
@@ -495,7 +508,7 @@ def test_the_seconds_of_the_stages_add_up_to_those_from_asked_to_told(which, req
         await one(right)  # what is started is started
         return await asyncio.gather(*map(one, sources))
 
-    outcomes = asyncio.run(asyncio.wait_for(scenario(), 240.0))
+    outcomes = run(asyncio.wait_for(scenario(), 240.0))
     kinds = [made.verdict.kind for made, _ in outcomes]
     assert kinds == ["correct"] * 3 + ["incorrect", "crashed", "compile_failed"], kinds
     for made, wall_s in outcomes:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kopt.actors.cluster import open_cluster
+from kopt.actors.cluster import Cluster, open_cluster
 from kopt.actors.config import ClusterConfig, EvaluateConfig
 from kopt.actors.evidence.pool import MAX_TOGETHER, RayProfiler
 from kopt.actors.evidence.profiler import Profile, Subject
@@ -42,42 +43,47 @@ class Worker:
         ]
 
 
-async def _all(sources: list[str], cache_dir: Path) -> list[object]:
-    with open_cluster(ClusterConfig(num_cpus=1, devices=1), device="cpu") as cluster:
-        profiler = RayProfiler(
-            cluster,
-            config=ClusterConfig(max_retries=0),
-            evaluate=EvaluateConfig(),
-            cache_dir=cache_dir,
-            quiet=Quiet("cpu"),
-            worker=Worker,
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with open_cluster(ClusterConfig(num_cpus=1, devices=1), device="cpu") as opened:
+        yield opened
+
+
+async def _all(sources: list[str], cluster: Cluster, cache_dir: Path) -> list[object]:
+    profiler = RayProfiler(
+        cluster,
+        config=ClusterConfig(max_retries=0),
+        evaluate=EvaluateConfig(),
+        cache_dir=cache_dir,
+        quiet=Quiet("cpu"),
+        worker=Worker,
+    )
+    calls = []
+    for source in sources:
+        candidate = Candidate(source=source, language="torch")
+        evaluation = Evaluation(
+            verdict=Crashed(stage="forward", log=""),
+            problem=PROBLEM.problem_id,
+            candidate=candidate.candidate_id,
+            language="torch",
+            ladder="strict",
+            device="cpu",
         )
-        calls = []
-        for source in sources:
-            candidate = Candidate(source=source, language="torch")
-            evaluation = Evaluation(
-                verdict=Crashed(stage="forward", log=""),
-                problem=PROBLEM.problem_id,
-                candidate=candidate.candidate_id,
-                language="torch",
-                ladder="strict",
-                device="cpu",
-            )
-            calls.append(profiler.profile(PROBLEM, candidate, evaluation))
-        try:
-            return list(await asyncio.gather(*calls, return_exceptions=True))
-        finally:
-            await profiler.close()
+        calls.append(profiler.profile(PROBLEM, candidate, evaluation))
+    try:
+        return list(await asyncio.gather(*calls, return_exceptions=True))
+    finally:
+        await profiler.close()
 
 
-def test_those_that_wait_together_are_profiled_together(tmp_path) -> None:
-    found = asyncio.run(_all(["a", "b", "c", "fail", "d"], tmp_path))
+def test_those_that_wait_together_are_profiled_together(cluster, tmp_path) -> None:
+    found = asyncio.run(_all(["a", "b", "c", "fail", "d"], cluster, tmp_path))
     devices = [each.device for each in found if isinstance(each, Evidence)]
     assert devices == [f"{MAX_TOGETHER} together"] * 3 + ["1 together"]
     assert isinstance(found[3], ProfileFailed)
     assert str(found[3]) == "nothing ran"
 
 
-def test_a_worker_that_breaks_fails_its_candidates_alone(tmp_path) -> None:
-    found = asyncio.run(_all(["die", "a", "b", "c", "d"], tmp_path))
+def test_a_worker_that_breaks_fails_its_candidates_alone(cluster, tmp_path) -> None:
+    found = asyncio.run(_all(["die", "a", "b", "c", "d"], cluster, tmp_path))
     assert [type(each) for each in found] == [WorkerLost] * MAX_TOGETHER + [Evidence]

@@ -43,7 +43,9 @@ QUICK = (
     "arm=same",
     "search=best_of_n",
     "search.iterations=2",
+    "search.candidates=2",
     "evaluate.compile=false",
+    "evaluate.trials=1",
     "evaluate.cache=off",
     "evaluate.timing.max_pairs=6",
 )

@@ -65,7 +65,8 @@ def test_waiters_are_taken_by_key_and_then_by_age(steps):
             assert waiting.leave(ticket)
             assert not waiting.leave(ticket)
         elif what == "take":
-            found = waiting.take(key)
+            waiting.settle(0, key)
+            found = waiting.take(worker=0)
             expected = next((each for each in known if each[0] == key), (known or [None])[0])
             assert (found is None) == (expected is None)
             if expected is not None:
@@ -75,10 +76,53 @@ def test_waiters_are_taken_by_key_and_then_by_age(steps):
         assert len(waiting) == len(known)
 
 
-def test_whoever_asks_under_no_key_is_given_the_first():
+def test_whoever_takes_for_no_worker_is_given_the_first():
     waiting: Waiting[str] = Waiting()
     waiting.add("a", "first")
     waiting.add("b", "second")
-    assert waiting.take(None) == ("a", "first")
-    assert waiting.take("c") == ("b", "second")
-    assert waiting.take("c") is None
+    waiting.settle(7, "b")
+    assert waiting.take(worker=None) == ("a", "first")
+    assert waiting.take(worker=3) == ("b", "second")
+    assert waiting.take(worker=3) is None
+
+
+def test_a_worker_begins_with_what_no_other_is_warm_for():
+    waiting: Waiting[str] = Waiting(keys=2)
+    for key in ("a", "a", "b", "a", "b", "c"):
+        waiting.add(key, key)
+    waiting.settle(0, "a")
+    # Worker 1 leaves `a` to worker 0, stays with `b`, goes on to `c`, and stands idle for nobody.
+    taken = []
+    while (found := waiting.take(worker=1)) is not None:
+        waiting.settle(1, found[0])
+        taken.append(found[0])
+    assert taken == ["b", "b", "c", "a", "a", "a"]
+
+
+def test_of_its_own_keys_a_worker_takes_whoever_came_first():
+    waiting: Waiting[int] = Waiting(keys=2)
+    waiting.settle(0, "a")
+    waiting.settle(0, "b")
+    for number, key in enumerate(("c", "a", "b", "a")):
+        waiting.add(key, number)
+    assert waiting.held_by(0) == (2, 3)
+    assert [waiting.take(worker=0) for _ in range(4)] == [("a", 1), ("b", 2), ("a", 3), ("c", 0)]
+
+
+def test_what_a_worker_is_no_longer_warm_for_is_anybody_s():
+    waiting: Waiting[str] = Waiting(keys=2)
+    for key in ("a", "b", "c"):
+        waiting.settle(0, key)  # two are kept: `a` is gone
+    for key in ("c", "b", "a"):
+        waiting.add(key, key)
+    assert (waiting.homes("a"), waiting.homes("b")) == (frozenset(), {0})
+    assert waiting.take(worker=1) == ("a", "a")
+    waiting.unsettle(0)  # its actor died
+    assert waiting.take(worker=1) == ("c", "c")
+
+
+def test_what_is_taken_up_ahead_drives_no_key_out():
+    waiting: Waiting[str] = Waiting(keys=2)
+    for key in ("a", "b", "c"):
+        waiting.take_up(0, key)
+    assert (waiting.homes("a"), waiting.homes("b"), waiting.homes("c")) == ({0}, {0}, frozenset())
