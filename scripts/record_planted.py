@@ -3,10 +3,11 @@
 For each source in tests/golden/findings/planted_sources, which is its own problem and candidate:
 built as the build lane builds it, profiled by the real collectors, its evidence written without
 anything that names the host to tests/golden/findings/recorded/NAME.evidence.json, and the first
-finding printed beside the expected one. One failure costs one kernel. It fits three minutes of a
-GPU. `python scripts/regen_golden.py findings` then writes what the tools say beside each.
+finding printed beside the expected one. One failure costs one kernel. It fits two minutes of a
+GPU, less where they were built before (`--build` does no more). `python scripts/regen_golden.py
+findings` then writes what the tools say beside each.
 
-    python scripts/record_planted.py [out=FOLDER] [only=NAME,NAME] [budget_s=170] [--json]
+    python scripts/record_planted.py [out=FOLDER] [only=NAME,NAME] [budget_s=170] [--build] [--json]
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import logging
 import sys
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,7 +39,7 @@ SOURCES = FINDINGS / "planted_sources"
 EXPECTED: dict[str, list[str]] = json.loads((SOURCES / "expected.json").read_text("utf-8"))
 """Planted kernel to the tools one of which should speak first; none: nothing should."""
 TOGETHER = 5
-"""Kernels that share a run of ncu."""
+"""Kernels that share a run of ncu, or are built at a time."""
 DIGITS = 6
 
 
@@ -49,7 +51,15 @@ def main() -> int:
     out = Path(given.get("out", FINDINGS / "recorded"))
     budget_s = float(given.get("budget_s", 170.0))
     began_s = time.monotonic()
-    profiler = DeviceProfiler(EvaluateConfig(), "cuda", str(cache_dir()))
+    builder = Builder(EvaluateConfig(), "cuda", str(cache_dir()))  # it loads meanwhile
+    if "--build" in sys.argv:
+        try:
+            said = _built(names, builder=builder)
+        finally:
+            builder.close()
+        print("\n".join([*said, f"built in {time.monotonic() - began_s:.1f} s"]))
+        return 1 if said else 0
+    profiler = DeviceProfiler(EvaluateConfig(), "cuda", str(cache_dir()), ready_for="ncu")
     rows: list[dict[str, Any]] = []
     try:
         has = profiler.capabilities()
@@ -57,25 +67,27 @@ def main() -> int:
             print(f"{name}: {'on' if ability.ok else 'OFF'}: {ability.found} {ability.fix}")
         print(f"probed in {time.monotonic() - began_s:.1f} s; missing: {has.missing_counters}")
         built_s = time.monotonic()
-        for line in _built(names):
+        for line in _built(names, builder=builder):
             print(line)
         print(f"built in {time.monotonic() - built_s:.1f} s")
         for begin in range(0, len(names), TOGETHER):
             together = names[begin : begin + TOGETHER]
             if time.monotonic() - began_s > budget_s:
-                rows += [{"name": name, "error": "no time left"} for name in together]
-                continue
-            batch_s = time.monotonic()
-            found = _profiled(profiler, together)
-            each_s = (time.monotonic() - batch_s) / len(together)
-            rows += [
-                _row(name, profile, out=out, seconds=each_s)
-                for name, profile in zip(together, found, strict=True)
-            ]
+                new = [{"name": name, "error": "no time left"} for name in together]
+            else:
+                batch_s = time.monotonic()
+                found = _profiled(profiler, together)
+                each_s = (time.monotonic() - batch_s) / len(together)
+                new = [
+                    _row(name, profile, out=out, seconds=each_s)
+                    for name, profile in zip(together, found, strict=True)
+                ]
+            rows += new
+            for row in new:
+                print(json.dumps(row), flush=True)
     finally:
         profiler.close()
-    for row in rows:
-        print(json.dumps(row))
+        builder.close()
     right = sum(bool(row.get("right")) for row in rows)
     print(f"{right} of {len(names)} as expected, {time.monotonic() - began_s:.1f} s in all")
     if "--json" in sys.argv:
@@ -93,19 +105,16 @@ def subject(name: str) -> Subject:
     )
 
 
-def _built(names: list[str]) -> list[str]:
+def _built(names: list[str], *, builder: Builder) -> list[str]:
     """Build all, as a search does before it profiles; return what went wrong."""
-    builder = Builder(EvaluateConfig(), "cuda", str(cache_dir()))
-    said = []
-    try:
-        for name in names:
-            planted = subject(name)
-            built = builder.build(planted.problem, planted.candidate)
-            if built.verdict is not None:
-                said.append(f"{name}: {built.verdict.reason}")
-    finally:
-        builder.close()
-    return said
+
+    def built(name: str) -> str:
+        planted = subject(name)
+        verdict = builder.build(planted.problem, planted.candidate).verdict
+        return "" if verdict is None else f"{name}: {verdict.reason}"
+
+    with ThreadPoolExecutor(max_workers=TOGETHER) as threads:
+        return [said for said in threads.map(built, names) if said]
 
 
 def _profiled(profiler: DeviceProfiler, names: list[str]) -> list[Profile | str]:

@@ -91,6 +91,16 @@ def gpu_of_node() -> GpuFacts | None:
     """Return the first GPU here, or the one that is built for; None where neither is known."""
     hidden = ("CUDA_VISIBLE_DEVICES",)  # a build lane is lent no GPU, and does not need one
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    return _asked(environment) or named_gpu(os.environ.get("TORCH_CUDA_ARCH_LIST", ""))
+
+
+def gpu_in_view() -> GpuFacts | None:
+    """Return the first GPU that this process may use; None where the driver shows it none."""
+    return _asked(dict(os.environ))
+
+
+def _asked(environment: dict[str, str]) -> GpuFacts | None:
+    """The first GPU of the driver, as a process of that environment sees it."""
     try:
         asked = subprocess.run(
             [sys.executable, "-I", "-S", "-c", _ASK],
@@ -102,7 +112,7 @@ def gpu_of_node() -> GpuFacts | None:
         )
         return GpuFacts(**json.loads(asked.stdout))
     except (OSError, subprocess.SubprocessError, ValueError, TypeError):
-        return named_gpu(os.environ.get("TORCH_CUDA_ARCH_LIST", ""))
+        return None
 
 
 def named_gpu(archs: str) -> GpuFacts | None:

@@ -59,6 +59,7 @@ def word_sum(tensor: torch.Tensor) -> torch.Tensor:
     """Return the sum modulo 2**64 of a tensor's bytes as words of eight; a rest counts by bytes."""
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor.resolve_conj())
+    tensor = tensor.resolve_neg()
     if not tensor.is_contiguous() and _has_whole_words(tensor):
         return _sum(tensor.view(torch.int64))  # rows with gaps between them need no copy
     flat = tensor.contiguous().view(-1)

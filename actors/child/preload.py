@@ -1,11 +1,11 @@
 """What a zygote loads once for all its children, no device touched: a child begins with it.
 
-torch's compiler takes five seconds to import, torch's builder of extensions a tenth; the key of
-Triton's cache is the hash of half a gigabyte. None needs a device, but one import asks which
-kernels a GPU can run, and a process that has asked forks children that cannot use the GPU. That
-import is told what is known anyway, in the way in which torch tells its own compile workers, who
-may not ask either. Whether it helped is looked at; where not, the zygote is of no use, and the next
-one loads no more than it must.
+torch's compiler takes five seconds to import, what its fake tensors import with their first use
+takes four, torch's builder of extensions a tenth; the key of Triton's cache is the hash of half a
+gigabyte. None needs a device, but one import asks which kernels a GPU can run, and a process that
+has asked forks children that cannot use the GPU. That import is told what is known anyway, in the
+way in which torch tells its own compile workers, who may not ask either. Whether it helped is
+looked at; where not, the zygote is of no use, and the next one loads no more than it must.
 """
 
 from __future__ import annotations
@@ -29,6 +29,11 @@ COMPILER = (
     "torch._inductor.fx_passes.fuse_attention",
     "torch._inductor.fx_passes.pad_mm",
 )
+OBSERVER = (
+    "torch._dynamo",  # by fake tensors, with the first that is made
+    "kopt.actors.evidence.in_child",
+    "kopt.actors.evidence.reference_work",
+)
 _DRIVER = "libcuda.so.1"
 _NOT_INITIALISED = 3
 """CUDA_ERROR_NOT_INITIALIZED: what the driver answers before anybody asked it for devices."""
@@ -40,6 +45,8 @@ class Preload:
 
     compiles: bool = False
     """torch's compiler too, for children that compile."""
+    observes: bool = False
+    """What children need that count what a reference does, without computing it."""
     arch: str = ""
     """Of the GPU that children use or compile for, `sm_90`; empty where there is none."""
     uses_device: bool = False
@@ -53,6 +60,7 @@ class Preload:
         archs = [word.partition("=")[2] for word in words if word.startswith("arch=")]
         return cls(
             compiles="compile" in words,
+            observes="observe" in words,
             arch="".join(archs),
             uses_device="device" in words,
             is_lean="lean" in words,
@@ -62,6 +70,7 @@ class Preload:
         """Return words for a command line."""
         told = {
             "compile": self.compiles,
+            "observe": self.observes,
             f"arch={self.arch}": bool(self.arch),
             "device": self.uses_device,
             "lean": self.is_lean,
@@ -73,11 +82,15 @@ class Preload:
         import torch
 
         has_cuda = torch.version.cuda is not None
-        if self.compiles and not self.is_lean:
-            try:
-                load_compiler(self.arch)
-            except (ImportError, AttributeError, TypeError, ValueError) as error:
-                return f"torch's compiler cannot be loaded ahead: {error}"
+        for is_wanted, what, load in (
+            (self.compiles, "torch's compiler", load_compiler),
+            (self.observes, "what profiles", load_observer),
+        ):
+            if is_wanted and not self.is_lean:
+                try:
+                    load(self.arch)
+                except (ImportError, AttributeError, TypeError, ValueError) as error:
+                    return f"{what} cannot be loaded ahead: {error}"
         import kopt.actors.child.runner  # noqa: F401 - loaded once, for every child
 
         if has_cuda:
@@ -104,11 +117,23 @@ def load_compiler(arch: str = "") -> None:
     torch_key()
 
 
-def load_triton(arch: str = "") -> None:
+def load_observer(arch: str = "") -> None:
+    """Load what torch's profiler and its fake tensors import with their first use.
+
+    Args:
+        arch: as `load_compiler`.
+    """
+    with _device_known(arch):
+        for name in OBSERVER:
+            importlib.import_module(name)
+
+
+def load_triton(arch: str = "", *, runs_programs: bool = True) -> None:
     """Load Triton where it is installed, and what its cache is keyed by.
 
     Args:
         arch: of the GPU that is compiled for; empty leaves the keys to who needs them.
+        runs_programs: also what is asked of other programs (ptxas and `file`, their versions).
     """
     try:
         import triton  # noqa: F401 - loaded once, for every child
@@ -116,11 +141,13 @@ def load_triton(arch: str = "") -> None:
         return  # Triton candidates will say so themselves
     if not arch:
         return
-    for owner, name, given in (
-        ("triton.runtime.cache", "triton_key", ()),
-        ("triton.runtime.build", "platform_key", ()),
-        ("triton.backends.nvidia.compiler", "get_ptxas_version", (_number(arch),)),
-    ):
+    keys: list[tuple[str, str, tuple[int, ...]]] = [("triton.runtime.cache", "triton_key", ())]
+    if runs_programs:
+        keys += [
+            ("triton.runtime.build", "platform_key", ()),
+            ("triton.backends.nvidia.compiler", "get_ptxas_version", (_number(arch),)),
+        ]
+    for owner, name, given in keys:
         # Names and arguments differ from release to release; a child then finds out by itself.
         errors = (ImportError, AttributeError, TypeError, RuntimeError, OSError)
         with suppress(*errors, subprocess.SubprocessError):

@@ -238,6 +238,7 @@ def main() -> None:
         return
     channel.send({"ready": os.getpid()})
     Zygote(channel, levels=levels).serve()
+    os._exit(0)  # taking all that was loaded apart again takes a second, for which somebody waits
 
 
 def _available(stated: str) -> tuple[LevelName, ...]:

@@ -22,7 +22,9 @@ from typing import Any
 import torch
 
 from kopt.actors.apis.pages import installed_version
+from kopt.actors.build.gpu_facts import gpu_in_view
 from kopt.actors.child.memory import TensorSpec
+from kopt.actors.child.module import StageFailed
 from kopt.actors.devices.base import Call, DeviceName, Pace, TimedCalls
 from kopt.actors.devices.cuda_l2 import PersistingL2
 from kopt.actors.devices.cuda_memory import map_device_tensor
@@ -47,6 +49,7 @@ CYCLES_PER_US = 2_000
 
 # Bound before a candidate could patch the names that are looked up later.
 _Event: Any = torch.cuda.Event
+_record, _elapsed_time = _Event.record, _Event.elapsed_time
 _synchronize = torch.cuda.synchronize
 _pause: Any = torch.cuda._sleep
 
@@ -110,7 +113,12 @@ class CudaDevice:
         after: Callable[[object], None],
         flush: bool,
     ) -> TimedCalls:
-        """Time each call by events; with `flush` cold, behind a pause."""
+        """Time each call by events; with `flush` cold, behind a pause.
+
+        Raises:
+            StageFailed: somebody has replaced what events are made of. A tripwire: spans that are
+                shortened where they are short alone would not show in those of a block.
+        """
         pairs = [(_Event(enable_timing=True), _Event(enable_timing=True)) for _ in arguments]
         first, last = _Event(enable_timing=True), _Event(enable_timing=True)
         buffer, pause_us = self._flush, PAUSE_US
@@ -134,6 +142,7 @@ class CudaDevice:
             after(out)
         last.record()
         _synchronize()
+        _check_clock()
         each_us = [begin.elapsed_time(end) * 1e3 for begin, end in pairs]
         return TimedCalls(each_us, first.elapsed_time(last) * 1e3)
 
@@ -155,6 +164,16 @@ class CudaDevice:
         )
 
 
+def _check_clock() -> None:
+    if (
+        torch.cuda.Event is not _Event
+        or _Event.record is not _record
+        or _Event.elapsed_time is not _elapsed_time
+        or torch.cuda.synchronize is not _synchronize
+    ):
+        raise StageFailed("clock", "the device's events or its wait were replaced")
+
+
 def _buffer(num_bytes: int) -> torch.Tensor:
     return torch.empty(num_bytes // 4, dtype=torch.int32, device="cuda")
 
@@ -163,11 +182,15 @@ def cuda_target() -> Target:
     """Return the first visible GPU as a target, asked in a process of its own.
 
     The supervisor and the zygote must not make a CUDA context: the one would hold device memory
-    for nothing, the other could not be forked any more.
+    for nothing, the other could not be forked any more. Where the driver answers, torch is not
+    asked, which would be loaded for it: seconds.
 
     Raises:
         ConfigError: no GPU answers.
     """
+    facts = gpu_in_view() if torch.version.cuda is not None else None
+    if facts is not None:
+        return _target(facts.name, arch=facts.arch)
     code = (
         "import torch; p = torch.cuda.get_device_properties(0);"
         "print(torch.cuda.get_device_name(0), p.major, p.minor, sep='|')"
@@ -182,10 +205,14 @@ def cuda_target() -> Target:
             "use device=cpu, or see kopt doctor"
         )
     name, major, minor = done.stdout.strip().splitlines()[-1].split("|")
+    return _target(name, arch=f"sm_{major}{minor}")
+
+
+def _target(name: str, *, arch: str) -> Target:
     return Target(
         device="cuda",
         name=name,
-        arch=f"sm_{major}{minor}",
+        arch=arch,
         languages=("triton", "cuda", *_further_languages(), "cpp", "torch"),
     )
 

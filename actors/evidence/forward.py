@@ -7,6 +7,7 @@ candidate.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from kopt.actors.evidence.order import Order
 from kopt.actors.verify.weights import StateEntry, match_state
 from kopt.problem import CANDIDATE_CLASS, INPUTS_FUNCTION, REFERENCE_CLASS
 
+WARM_UPS = 3
+"""Calls before any that count: autotuning, caches of libraries, lazily loaded kernels."""
 RTOL = ATOL = 1e-2
 """Of the sketchy comparison: far off is told, rounding is not."""
 
@@ -93,6 +96,17 @@ def load_forward(order: Order, *, device: Device, folder: Path) -> Forward:
     own = placed(construct(module, CANDIDATE_CLASS, arguments, **how))
     _share_weights(own, model)
     return Forward(run=lambda: own(*inputs), reference=lambda: model(*inputs))
+
+
+def warm(forward: Forward, device: Device) -> float:
+    """Call until nothing is new; return the seconds of the last call."""
+    seconds = 0.0
+    for _ in range(WARM_UPS):
+        began_s = time.perf_counter()
+        forward.run()
+        device.check()
+        seconds = time.perf_counter() - began_s
+    return seconds
 
 
 def on(device: Device) -> AbstractContextManager[object]:

@@ -7,25 +7,22 @@ decides a verdict or a time.
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity, profile, record_function
+from torch.autograd.profiler import profile, record_function
 
 from kopt.actors.devices.base import Device
 from kopt.actors.evidence.energy import measure_energy
-from kopt.actors.evidence.forward import Forward, load_forward
+from kopt.actors.evidence.forward import load_forward, warm
 from kopt.actors.evidence.host_roof import host_roof
+from kopt.actors.evidence.laps import Laps
 from kopt.actors.evidence.nvml import Meter
 from kopt.actors.evidence.order import Order, order_from_json
-from kopt.actors.evidence.reference_work import reference_work
 from kopt.tools.collect.trace_events import CALL_MARK
 
-WARM_UPS = 3
-"""Calls before any that count: autotuning, caches of libraries, lazily loaded kernels."""
 MOST_CALLS = 5
 TRACED_S = 0.5
 """Aimed at for all traced calls; one is traced however long it takes."""
@@ -45,6 +42,8 @@ def observe(device: Device, order: dict[str, Any]) -> torch.Tensor:
     told = order_from_json(order)
     report: dict[str, Any]
     if told.look == "work":
+        from kopt.actors.evidence.reference_work import reference_work  # fake tensors: seconds
+
         report = reference_work(told, folder=Path.cwd())
     elif told.look == "roof":
         report = host_roof()
@@ -54,17 +53,6 @@ def observe(device: Device, order: dict[str, Any]) -> torch.Tensor:
         report = _traced(device, told)
     data = bytearray(json.dumps(report).encode())
     return torch.frombuffer(data, dtype=torch.uint8)
-
-
-def warm(forward: Forward, device: Device) -> float:
-    """Call until nothing is new; return the seconds of the last call."""
-    seconds = 0.0
-    for _ in range(WARM_UPS):
-        began_s = time.perf_counter()
-        forward.run()
-        device.check()
-        seconds = time.perf_counter() - began_s
-    return seconds
 
 
 def _energy(device: Device, order: Order) -> dict[str, Any]:
@@ -78,18 +66,25 @@ def _energy(device: Device, order: Order) -> dict[str, Any]:
 
 
 def _traced(device: Device, order: Order) -> dict[str, Any]:
+    laps = Laps()
     forward = load_forward(order, device=device, folder=Path.cwd())
+    laps.passed("load")
     disagreement = forward.agreement()
     seconds = warm(forward, device)
+    laps.passed("warm")
     calls = max(1, min(MOST_CALLS, int(TRACED_S / max(seconds, 1e-6))))
-    activities = [ProfilerActivity.CPU]
-    if device.name == "cuda":
-        activities.append(ProfilerActivity.CUDA)
-    with profile(activities=activities) as profiler:
+    # That of torch.profiler imports torch's compiler to ask for one flag: four seconds.
+    with profile(use_kineto=True, use_device="cuda" if device.name == "cuda" else None) as profiler:
         for _ in range(calls):
             with record_function(CALL_MARK):
                 forward.run()
             device.check()
     path = Path.cwd() / TRACE_FILE
     profiler.export_chrome_trace(str(path))
-    return {"disagreement": disagreement, "call_s": seconds, "trace": path.read_text("utf-8")}
+    laps.passed("record")
+    return {
+        "disagreement": disagreement,
+        "call_s": seconds,
+        "trace": path.read_text("utf-8"),
+        "took_s": laps.took_s,
+    }

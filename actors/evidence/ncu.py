@@ -10,19 +10,34 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from kopt.actors.evidence.command import Done, run_command
+from kopt.actors.evidence.capabilities import Capabilities
+from kopt.actors.evidence.command import Running
+from kopt.actors.evidence.laps import stage_seconds
+from kopt.actors.evidence.ncu_left import (
+    LOG,
+    REPORT,
+    SAID,
+    one_line,
+    own_words,
+    printed,
+    said_of_jobs,
+)
+from kopt.actors.supervisor.environment import child_environment
+from kopt.evidence import EvidenceLevel
 from kopt.tools.collect.ncu_raw import KEPT_COUNTERS, NcuReport, of_process, parse_raw
-from kopt.tools.collect.ncu_rules import RulesReport, parse_rules
+from kopt.tools.collect.ncu_rules import RulesReport
 from kopt.tools.collect.owners import base_name
-from kopt.tools.collect.unreadable import MAX_TEXT, UnreadableProfile
+from kopt.tools.collect.unreadable import UnreadableProfile
 
 _LOG = logging.getLogger(__name__)
 START_S = 60.0
@@ -30,9 +45,9 @@ START_S = 60.0
 JOB_S = 60.0
 """One candidate: loading, compiling, warm-up, and every pass of its kernels."""
 LAUNCHES_PER_KERNEL = 2
-IMPORT_S = 60.0
 JOB_CPU_S = 600
-MAX_STAGES = 8
+NO_STOCK_FILES = "NV_COMPUTE_PROFILER_DISABLE_STOCK_FILE_DEPLOYMENT"
+"""Keeps ncu from copying its sections into the home folder, which is new with each run."""
 RULE_SECTIONS = (
     "SpeedOfLight",
     "LaunchStats",
@@ -81,8 +96,144 @@ class Counted:
     failed: str = ""
     """Why there is none, in one line."""
     took_s: Mapping[str, float] = field(default_factory=dict)
-    """Stage of its process to its seconds: `start` of the first (ncu, torch), `open`, `load`,
-    `warm`, `count`. By its own word."""
+    """Stage of its process to its seconds: `start` of the first (ncu, torch), `init` (the driver),
+    `open` (a context), `load`, `warm`, `count`, `exit`, and `end` of the last (ncu's own). By its
+    own word."""
+
+
+def means_of(has: Capabilities, *, level: EvidenceLevel) -> NcuMeans | None:
+    """Return how ncu is run on a machine; None where it is not, or not asked for."""
+    if level != "ncu" or not has.counters.ok or has.ncu_path is None:
+        return None
+    return NcuMeans(
+        path=has.ncu_path,
+        counters=has.counter_names,
+        forks=has.ncu_forks,
+        landlock=has.ncu_landlock,
+    )
+
+
+def ncu_environment(folder: Path, *, num_threads: int, cache_dir: Path) -> dict[str, str]:
+    """Return the environment of a run, before it has jobs.
+
+    Args:
+        folder: of the run.
+        num_threads: of OpenMP and of torch.
+        cache_dir: kopt's cache on this node.
+    """
+    scrubbed = child_environment(scratch=folder, num_threads=num_threads, cache_dir=cache_dir)
+    return scrubbed | {NO_STOCK_FILES: "1"}
+
+
+class NcuRun:
+    """One run of ncu. It may begin before its jobs are known: starting takes longer than a job.
+
+    Whoever makes one closes it.
+    """
+
+    def __init__(
+        self,
+        means: NcuMeans,
+        *,
+        folder: Path,
+        kernels: Sequence[str] = (),
+        with_rules: bool = False,
+        arch: str = "",
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            means: how ncu is run here.
+            folder: of this run, empty.
+            kernels: names of those that matter, as any profiler gives them; empty: all.
+            with_rules: NVIDIA's rules too, which costs more passes.
+            arch: of the GPU, `sm_90`, for what every job would find out; empty leaves it to them.
+        """
+        self._means = means
+        self._folder = folder
+        self._with_rules = with_rules
+        task_file = folder / "task.json"
+        self._task_file = task_file
+        program = [sys.executable, "-m", "kopt.actors.evidence.forward_once"]
+        self._command = [
+            *ncu_command(means, kernels=kernels, folder=folder, with_rules=with_rules),
+            *(*program, repr(time.time()), str(os.getpid()), arch or "-", str(task_file)),
+        ]
+        self._running: Running | None = None
+
+    def begin(self, environment: Mapping[str, str]) -> None:
+        """Start ncu and its program, which then waits for jobs and touches no device.
+
+        Args:
+            environment: the whole of it, until each job brings its own.
+        """
+        with suppress(OSError):  # `count` starts it again, and says what is wrong
+            self._running = self._started(environment)
+
+    def count(self, jobs: Sequence[NcuJob]) -> list[Counted]:
+        """Return what was counted of each job; once.
+
+        Args:
+            jobs: in a run of several, each forks; where ncu does not see that, give one.
+        """
+        means, folder = self._means, self._folder
+        try:
+            self._hand_over(jobs)
+            if self._running is None or not self._running.is_going():
+                self.close()
+                self._running = self._started(jobs[0].environment)
+            done = self._running.finish(timeout_s=START_S + JOB_S * len(jobs))
+            ended_s = time.time()
+            text, rules = printed(means.path, done, folder=folder, with_rules=self._with_rules)
+            report = parse_raw(text, keep=KEPT_COUNTERS.union(means.counters))
+        except (OSError, UnreadableProfile) as error:
+            _LOG.info("%s\n%s", error, own_words(folder))
+            jobs_said = said_of_jobs(folder, len(jobs))
+            return [
+                Counted(failed=one_line(said.get("failed") or str(error))) for said in jobs_said
+            ]
+        said_of_all = said_of_jobs(folder, len(jobs))
+        found = [self._counted(said, report, rules=rules) for said in said_of_all]
+        at_s = said_of_all[-1].get("at_s")
+        if isinstance(at_s, int | float):
+            end = stage_seconds({"end": ended_s - at_s})
+            found[-1] = replace(found[-1], took_s={**found[-1].took_s, **end})
+        return found
+
+    def close(self) -> None:
+        """End what is still going."""
+        if self._running is not None:
+            self._running.kill()
+            self._running = None
+
+    def _started(self, environment: Mapping[str, str]) -> Running:
+        for name in (LOG, REPORT, SAID):
+            (self._folder / name).unlink(missing_ok=True)
+        return Running(self._command, environment=environment, folder=self._folder)
+
+    def _hand_over(self, jobs: Sequence[NcuJob]) -> None:
+        """Write the task that the program waits for, whole."""
+        task = {
+            "jobs": [asdict(job) for job in jobs],
+            "forks": self._means.forks,
+            "job_s": JOB_S,
+            "report": str(self._folder / SAID),
+        }
+        aside = self._task_file.with_suffix(".new")
+        aside.write_text(json.dumps(task), encoding="utf-8")
+        os.replace(aside, self._task_file)
+
+    def _counted(
+        self, said: Mapping[str, Any], report: NcuReport, *, rules: RulesReport | None
+    ) -> Counted:
+        forks = self._means.forks
+        took_s = stage_seconds(said.get("took_s"))
+        own = of_process(report, int(said["pid"])) if forks and "pid" in said else report
+        if said.get("failed") or own is None or (forks and "pid" not in said):
+            why = str(said.get("failed") or "none of its kernels were counted")
+            _LOG.info("%s\n%s", why, own_words(self._folder))
+            return Counted(failed=f"ncu: {one_line(why)}", took_s=took_s)
+        return Counted(report=own, rules=rules, took_s=took_s)
 
 
 def count(
@@ -92,51 +243,14 @@ def count(
     kernels: Sequence[str],
     folder: Path,
     with_rules: bool = False,
+    arch: str = "",
 ) -> list[Counted]:
-    """Run ncu once, and return what it counted of each job.
-
-    Args:
-        jobs: in a run of several, each forks; where ncu does not see that, give one.
-        means: how ncu is run here.
-        kernels: names of those that matter, as any profiler gives them; empty: all.
-        folder: of this run, empty.
-        with_rules: NVIDIA's rules too, which costs more passes.
-    """
-    forks = means.forks
-    task = {
-        "jobs": [asdict(job) for job in jobs],
-        "forks": forks,
-        "job_s": JOB_S,
-        "began_s": time.time(),
-        "report": str(folder / "report.jsonl"),
-    }
-    task_file = folder / "task.json"
-    task_file.write_text(json.dumps(task), encoding="utf-8")
-    python = [sys.executable, "-m", "kopt.actors.evidence.forward_once", str(task_file)]
-    command = ncu_command(means, kernels=kernels, folder=folder, with_rules=with_rules)
-    limit_s = START_S + JOB_S * len(jobs)
-    environment = jobs[0].environment
+    """Run ncu once, and return what it counted of each job; arguments as of `NcuRun`."""
+    run = NcuRun(means, folder=folder, kernels=kernels, with_rules=with_rules, arch=arch)
     try:
-        done = run_command(
-            [*command, *python], timeout_s=limit_s, environment=environment, folder=folder
-        )
-        text, rules = _printed(means.path, done, folder=folder, with_rules=with_rules)
-        report = parse_raw(text, keep=KEPT_COUNTERS.union(means.counters))
-    except (OSError, UnreadableProfile) as error:
-        _LOG.info("%s\n%s", error, _words(folder))
-        jobs_said = _said(folder, len(jobs))
-        return [Counted(failed=_one_line(said.get("failed") or str(error))) for said in jobs_said]
-    found = []
-    for said in _said(folder, len(jobs)):
-        took_s = _seconds(said.get("took_s"))
-        own = of_process(report, int(said["pid"])) if forks and "pid" in said else report
-        if said.get("failed") or own is None or (forks and "pid" not in said):
-            why = said.get("failed") or "none of its kernels were counted"
-            _LOG.info("%s\n%s", why, _words(folder))
-            found.append(Counted(failed=f"ncu: {_one_line(str(why))}", took_s=took_s))
-        else:
-            found.append(Counted(report=own, rules=rules, took_s=took_s))
-    return found
+        return run.count(jobs)
+    finally:
+        run.close()
 
 
 def ncu_command(
@@ -163,74 +277,4 @@ def ncu_command(
             command += ["--section", section]
         return [*command, "--force-overwrite", "--export", str(folder / "profile")]
     pages = ["--csv", "--page", "raw", "--print-units", "base"]
-    return [*command, *pages, "--log-file", str(folder / "ncu.csv")]
-
-
-def _printed(
-    path: str, done: Done, *, folder: Path, with_rules: bool
-) -> tuple[str, RulesReport | None]:
-    """Return the raw page, and the rules.
-
-    Raises:
-        UnreadableProfile: ncu was killed at its deadline, or left nothing.
-        OSError: its file cannot be read.
-    """
-    log = folder / "ncu.csv"
-    if done.returncode is None:
-        raise UnreadableProfile("ncu", f"did not end within {done.seconds:.0f} s and was killed")
-    if not with_rules:
-        if not log.is_file():
-            words = done.output.strip().splitlines()
-            raise UnreadableProfile("ncu", f"wrote nothing: {(words or ['no output'])[-1][:300]}")
-        with log.open(encoding="utf-8", errors="replace") as file:
-            return file.read(MAX_TEXT), None
-    report = folder / "profile.ncu-rep"
-    if not report.is_file():
-        raise UnreadableProfile("ncu", done.output[-300:].strip() or "wrote no report")
-    read = [path, "--import", str(report), "--csv"]
-    raw = run_command([*read, "--page", "raw", "--print-units", "base"], timeout_s=IMPORT_S)
-    details = run_command([*read, "--page", "details"], timeout_s=IMPORT_S)
-    return raw.output, parse_rules(details.output)
-
-
-def _said(folder: Path, num_jobs: int) -> list[dict[str, Any]]:
-    """What the program said of each job; empty for those it did not get to."""
-    report = folder / "report.jsonl"
-    lines: list[str] = []
-    if report.is_file():
-        with report.open(encoding="utf-8", errors="replace") as file:
-            lines = file.read(1 << 20).splitlines()
-    said: list[dict[str, Any]] = []
-    for line in lines[:num_jobs]:
-        try:
-            record = json.loads(line)
-        except ValueError:
-            record = {}
-        said.append(record if isinstance(record, Mapping) else {})  # type: ignore[arg-type]
-    return [*said, *({} for _ in range(num_jobs - len(said)))]
-
-
-def _seconds(said: object) -> dict[str, float]:
-    """Stages and their seconds, of what a job's own process says."""
-    if not isinstance(said, Mapping):
-        return {}
-    return {
-        str(stage)[:20]: float(seconds)
-        for stage, seconds in list(said.items())[:MAX_STAGES]
-        if isinstance(seconds, int | float) and 0 <= seconds < JOB_CPU_S
-    }
-
-
-def _words(folder: Path) -> str:
-    """What ncu itself said, without its table."""
-    log = folder / "ncu.csv"
-    if not log.is_file():
-        return "no log"
-    with log.open(encoding="utf-8", errors="replace") as file:
-        lines = file.read(1 << 16).splitlines()
-    return "\n".join(line for line in lines if line.startswith("=="))
-
-
-def _one_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "no reason given"
+    return [*command, *pages, "--log-file", str(folder / LOG)]

@@ -72,7 +72,12 @@ class ProfileWorker:
             WorkerLost: the zygote is gone.
         """
         if self._profiler is None:
-            self._profiler = DeviceProfiler(self._config, self._device, self._cache_dir)
+            self._profiler = DeviceProfiler(
+                self._config,
+                self._device,
+                self._cache_dir,
+                ready_for=None if self._with_rules else "ncu",
+            )
         with device_lock(Path(self._cache_dir), device=self._device):
             return self._profiler.profile(subjects, with_rules=self._with_rules)
 

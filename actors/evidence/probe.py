@@ -1,12 +1,16 @@
 """Finding out what a machine has of profilers, by using each on a tiny problem.
 
-Once for each driver and set of tools; what was found is kept (`capabilities`). Run as
+Once for each driver and set of tools; what was found is kept (`capabilities`). ncu starts, and
+lists the GPU's metrics, while the timeline is tried. Run as
 `python -m kopt.actors.evidence.probe DEVICE CACHE_DIR`, it looks and writes what it found there.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +25,7 @@ from kopt.actors.evidence.capabilities import (
     save_capabilities,
 )
 from kopt.actors.evidence.command import run_command
-from kopt.actors.evidence.ncu import NcuMeans, count
+from kopt.actors.evidence.ncu import Counted, NcuMeans, NcuRun, count
 from kopt.actors.evidence.nvml import nvml_ability
 from kopt.actors.evidence.tool_paths import find_tool
 from kopt.actors.evidence.workbench import Workbench
@@ -75,7 +79,9 @@ def probe(
     kept = load_capabilities(cache_dir, device=device)
     if kept is not None:
         return kept
-    bench = workbench or Workbench(EvaluateConfig(), device=device, cache_dir=cache_dir)
+    bench = workbench or Workbench(
+        EvaluateConfig(), device=device, cache_dir=cache_dir, is_lasting=False
+    )
     try:
         found = _look(bench)
     finally:
@@ -86,18 +92,22 @@ def probe(
 
 
 def _look(bench: Workbench) -> Capabilities:
-    timeline = _timeline(bench)
     if bench.device == "cpu":
         return Capabilities(
             device="cpu",
             fingerprint=fingerprint("cpu"),
             counters=OF_GPUS,
-            timeline=timeline,
+            timeline=_timeline(bench),
             disassembly=_disassembler("objdump", fix="install GNU binutils"),
             energy=OF_GPUS,
             roof=_roof(bench),
         )
-    counters, means, missing = _counters(bench)
+    path = find_tool("ncu")
+    with _begun(bench, path) as begun, ThreadPoolExecutor(max_workers=2) as aside:
+        listed = aside.submit(_counter_names, path)
+        energy = aside.submit(nvml_ability)
+        timeline = _timeline(bench)
+        counters, means, missing = _counters(bench, names=listed.result(), begun=begun)
     return Capabilities(
         device="cuda",
         fingerprint=fingerprint("cuda"),
@@ -106,13 +116,29 @@ def _look(bench: Workbench) -> Capabilities:
         disassembly=_disassembler(
             "cuobjdump", fix="install the CUDA toolkit or triton, which ships it"
         ),
-        energy=nvml_ability(),
+        energy=energy.result(),
         ncu_path=None if means is None else means.path,
         ncu_forks=means is not None and means.forks,
         ncu_landlock=means is not None and means.landlock,
         counter_names=() if means is None else means.counters,
         missing_counters=missing,
     )
+
+
+@contextmanager
+def _begun(bench: Workbench, path: str | None) -> Iterator[tuple[NcuMeans, NcuRun] | None]:
+    """A run of ncu by the best means, begun before it is known whether they are to be had."""
+    if path is None:
+        yield None
+        return
+    means = NcuMeans(path=path, counters=CORE_COUNTERS, forks=True, landlock=True)
+    with bench.folder() as folder:
+        run = NcuRun(means, folder=folder, arch=bench.arch)
+        run.begin(bench.ncu_environment(folder))
+        try:
+            yield means, run
+        finally:
+            run.close()
 
 
 def _timeline(bench: Workbench) -> Ability:
@@ -144,18 +170,29 @@ def _disassembler(name: str, *, fix: str) -> Ability:
     return Ability(ok=True, found=path)
 
 
-def _counters(bench: Workbench) -> tuple[Ability, NcuMeans | None, tuple[str, ...]]:
-    """Try ncu on a tiny kernel: with several processes first, confined first."""
+def _counters(
+    bench: Workbench,
+    *,
+    names: tuple[str, ...],
+    begun: tuple[NcuMeans, NcuRun] | None = None,
+) -> tuple[Ability, NcuMeans | None, tuple[str, ...]]:
+    """Try ncu on a tiny kernel: with several processes first, confined first.
+
+    Args:
+        bench: to try it with.
+        names: of the counters that the GPU has.
+        begun: a run that is begun, and by which means.
+    """
     path = find_tool("ncu")
     release = ncu_version()
     if path is None or release is None:
         fix = "install Nsight Compute, and put ncu on PATH or below /usr/local/cuda/bin"
         return Ability(ok=False, found="ncu is not found", fix=fix), None, ()
-    names = _counter_names(path)
     why = ""
     for forks, landlock in ((True, True), (False, True), (False, False)):
         wanted = NcuMeans(path=path, counters=names, forks=forks, landlock=landlock)
-        means, why = _accepted(bench, wanted)
+        means, why = _accepted(bench, wanted, begun=begun)
+        begun = None
         names = means.counters
         if not why:
             told = f"{release}; {len(names)} of {len(CORE_COUNTERS)} counters"
@@ -169,16 +206,16 @@ def _counters(bench: Workbench) -> tuple[Ability, NcuMeans | None, tuple[str, ..
     return Ability(ok=False, found=f"{release}: {why}", fix=fix), None, missing
 
 
-def _accepted(bench: Workbench, means: NcuMeans) -> tuple[NcuMeans, str]:
+def _accepted(
+    bench: Workbench, means: NcuMeans, *, begun: tuple[NcuMeans, NcuRun] | None = None
+) -> tuple[NcuMeans, str]:
     """Count a tiny kernel, without the counters that ncu refuses; return why it fails, or "".
 
     ncu names one counter that it does not know, and ends: it is asked again without.
     """
     while True:
-        with bench.folder() as folder:
-            order = bench.order(TINY, None)
-            job = bench.ncu_job(order, folder=folder, build_dir=folder, landlock=means.landlock)
-            counted = count([job], means=means, kernels=(), folder=folder)[0]
+        counted = _tried(bench, means, begun=begun)
+        begun = None
         if counted.report is not None:
             return means, ""
         refused = refused_counter(counted.failed)
@@ -188,12 +225,26 @@ def _accepted(bench: Workbench, means: NcuMeans) -> tuple[NcuMeans, str]:
         means = replace(means, counters=left)
 
 
+def _tried(bench: Workbench, means: NcuMeans, *, begun: tuple[NcuMeans, NcuRun] | None) -> Counted:
+    """Count a tiny kernel by these means, in the run that is begun where it has the same."""
+    with bench.folder() as folder:
+        order = bench.order(TINY, None)
+        job = bench.ncu_job(order, folder=folder, build_dir=folder, landlock=means.landlock)
+        if begun is not None and begun[0] == means:
+            return begun[1].count([job])[0]
+        if begun is not None:
+            begun[1].close()  # two of them may wait for each other
+        return count([job], means=means, kernels=(), folder=folder, arch=bench.arch)[0]
+
+
 def _is_of(name: str, base: str | None) -> bool:
     return base is not None and (name == base or name.startswith(f"{base}."))
 
 
-def _counter_names(path: str) -> tuple[str, ...]:
+def _counter_names(path: str | None) -> tuple[str, ...]:
     """Those of ours that this machine's GPU has; all where ncu does not list them."""
+    if path is None:
+        return CORE_COUNTERS
     try:
         done = run_command([path, "--query-metrics"], timeout_s=QUERY_S)
         return known_counters(CORE_COUNTERS, parse_metric_names(done.output))

@@ -1,98 +1,99 @@
 """Profiling on one device: from a problem and its candidates to their evidence.
 
-A timeline first, by torch.profiler in a child, which takes a second; it names the kernels that
-matter, and ncu counts those. Binaries are read meanwhile from what the candidate built. What fails
-is left out and said; only where nothing at all could be had is there no evidence.
+A timeline first, by torch's profiler in a child, which takes a second; it names the kernels that
+matter, and ncu counts those. What needs no device is done beside: ncu and its program start while
+timelines are recorded, binaries are read and references counted while ncu runs. Nothing else uses
+the device while something is recorded or counted on it. What fails is left out and said; only where
+nothing at all could be had is there no evidence.
 """
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName, describe
 from kopt.actors.evidence.binaries import Binaries, read_binaries
-from kopt.actors.evidence.capabilities import Capabilities
+from kopt.actors.evidence.capabilities import Capabilities, load_capabilities
+from kopt.actors.evidence.counting import Counting
+from kopt.actors.evidence.early import Early
 from kopt.actors.evidence.energy import MEASURE_S
 from kopt.actors.evidence.found_builds import FoundBuilds
-from kopt.actors.evidence.ncu import Counted, NcuMeans, count
+from kopt.actors.evidence.ncu import NcuMeans, means_of
 from kopt.actors.evidence.probe import probe
+from kopt.actors.evidence.progress import Progress, last_line, that_matter
 from kopt.actors.evidence.references import References
 from kopt.actors.evidence.subjects import Profile, Subject, evidence_of
+from kopt.actors.evidence.timelines import TRACE_S, take_timelines
 from kopt.actors.evidence.workbench import Workbench
 from kopt.actors.supervisor.child import ChildFailed
-from kopt.energy_protocol import EnergyFigures, figures_from_report
-from kopt.errors import ProfileFailed
-from kopt.evidence import EvidenceLevel, Roofline
+from kopt.energy_protocol import figures_from_report
+from kopt.errors import ConfigError, ProfileFailed
+from kopt.evidence import EvidenceLevel
 from kopt.ports import Target
 from kopt.tools.collect.assemble import Collected, assemble
-from kopt.tools.collect.host_trace import parse_host_trace
-from kopt.tools.collect.kineto import TracedKernel, TraceReport, parse_trace
+from kopt.tools.collect.kineto import TraceReport
 from kopt.tools.collect.owners import owner
-from kopt.tools.collect.unreadable import UnreadableProfile
 from kopt.verdict import Correct
 
 __all__ = ["DeviceProfiler", "Profile", "Subject", "evidence_of", "that_matter"]
 
-_LOG = logging.getLogger(__name__)
-TRACE_S = 120.0
-"""Loading, compiling, warm-up and the traced calls of one candidate, beside what it may take to
-build extensions where it or the reference does so."""
-MAX_COUNTED = 8
-"""Kernels of a candidate that are counted, by share of the timeline."""
-COUNTED_SHARE = 0.01
-"""Below this share of the device's time a kernel is not counted, unless it is the first."""
 LEVELS: tuple[EvidenceLevel, ...] = ("ncu", "timeline", "static")
 """The deepest first."""
-
-
-@dataclass(slots=True)
-class _Progress:
-    """A subject on its way."""
-
-    subject: Subject
-    build_dir: Path
-    is_cached: bool
-    builds: bool = False
-    """Whether a run of it may build extensions."""
-    trace: TraceReport | None = None
-    binaries: Binaries = field(default_factory=Binaries)
-    counted: Counted = field(default_factory=Counted)
-    roofline: Roofline | None = None
-    energy: EnergyFigures | None = None
-    remarks: list[str] = field(default_factory=list)
-    disagreement: str = ""
-    failed: str = ""
-    took_s: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Note how long a stage takes."""
-        began_s = time.monotonic()
-        try:
-            yield
-        finally:
-            self.took_s[name] = self.took_s.get(name, 0.0) + time.monotonic() - began_s
+ASIDE = 3
+"""Threads for what needs no device."""
 
 
 class DeviceProfiler:
     """Profiles on one device, in the calling process and its children."""
 
-    def __init__(self, config: EvaluateConfig, device: DeviceName, cache_dir: str) -> None:
+    def __init__(
+        self,
+        config: EvaluateConfig,
+        device: DeviceName,
+        cache_dir: str,
+        *,
+        is_lasting: bool = True,
+        ready_for: EvidenceLevel | None = None,
+        early: Early | None = None,
+    ) -> None:
         """Start; what the machine has is probed with the first candidate.
+
+        Args:
+            config: how candidates are judged.
+            device: kind of device.
+            cache_dir: kopt's cache on this node.
+            is_lasting: many candidates will be asked about: what the next ones need is begun when
+                the last are done (see also `Workbench`).
+            ready_for: a level that will be asked for at once: what takes long and needs no
+                candidate begins now, where this machine was looked at before.
+            early: what was started for this device already; None starts it.
 
         Raises:
             ConfigError: the device is not here.
         """
-        self._target = describe(device)
         self._cache_dir = Path(cache_dir)
-        self._bench = Workbench(config, device=device, cache_dir=self._cache_dir)
+        self._bench = Workbench(
+            config,
+            device=device,
+            cache_dir=self._cache_dir,
+            is_lasting=is_lasting,
+            zygote=None if early is None else early.zygote,
+        )
+        self._is_lasting = is_lasting
+        self._counting = Counting(self._bench, ahead=None if early is None else early.ncu)
+        self._has = load_capabilities(self._cache_dir, device=device)
+        if self._has is not None and ready_for is not None:
+            self._begin(means_of(self._has, level=ready_for), with_rules=False)
+        try:  # while the zygote loads
+            self._target = describe(device)
+        except ConfigError:
+            self.close()
+            raise
         self._builds = FoundBuilds(self._bench, cache_dir=self._cache_dir)
         self._references = References(self._bench, target=self._target)
 
@@ -103,7 +104,9 @@ class DeviceProfiler:
 
     def capabilities(self) -> Capabilities:
         """Return what this machine has; looked for once."""
-        return probe(self._bench.device, cache_dir=self._cache_dir, workbench=self._bench)
+        if self._has is None:
+            self._has = probe(self._bench.device, cache_dir=self._cache_dir, workbench=self._bench)
+        return self._has
 
     def profile(
         self,
@@ -127,112 +130,101 @@ class DeviceProfiler:
             WorkerLost: the zygote is gone.
         """
         has = self.capabilities()
-        allowed = LEVELS[LEVELS.index(level) :]
-        with ExitStack() as folders:
+        means = means_of(has, level=level)
+        with ExitStack() as stack:
             under_way = []
             for subject in subjects:
-                built = self._builds.of(subject, folders)
+                built = self._builds.of(subject, stack)
                 under_way.append(
-                    _Progress(subject, built.folder, is_cached=built.is_whole, builds=built.builds)
+                    Progress(
+                        subject=subject,
+                        build_dir=built.folder,
+                        is_cached=built.is_whole,
+                        builds=built.builds,
+                    )
                 )
-            for each in under_way:
-                with each.stage("timeline"):
-                    if "timeline" in allowed and has.timeline.ok:
-                        self._trace(each)
-                    elif not each.is_cached:
-                        self._trace(each)  # nothing is built yet: a run leaves what can be read
-                        each.trace = None
-            means = _means(has) if "ncu" in allowed else None
-            # Disassembling needs no device: it is done while ncu runs.
-            with ThreadPoolExecutor(max_workers=1) as aside:
-                done = aside.submit(self._read_binaries, under_way)
-                if means is not None:
-                    self._count(under_way, means, with_rules=with_rules)
-                done.result()
+            self._begin(means, with_rules=with_rules)
+            aside = stack.enter_context(ThreadPoolExecutor(max_workers=ASIDE))
+            done = self._take_timelines(
+                under_way, aside, wanted=has.timeline.ok and level != "static"
+            )
+            done += self._count_references(under_way, aside)
+            if means is not None:
+                self._counting.count(under_way, means, with_rules=with_rules)
+            for work in done:
+                work.result()
             for each in under_way:
                 if with_energy and not each.failed:
                     with each.stage("energy"):
                         self._measure_energy(each, has)
-                with each.stage("roofline"):
-                    each.roofline = self._references.roofline(
-                        each.subject.problem,
-                        capabilities=has,
-                        means=means if with_reference else None,
-                        remarks=each.remarks,
-                    )
+                each.roofline = self._references.roofline(
+                    each.subject.problem,
+                    capabilities=has,
+                    means=means if with_reference else None,
+                    remarks=each.remarks,
+                )
+            if self._is_lasting:
+                self._begin(means, with_rules=with_rules)
             return [self._finished(each) for each in under_way]
 
     def close(self) -> None:
         """End the processes."""
+        self._counting.close()
         self._bench.close()
 
-    def _read_binaries(self, under_way: Sequence[_Progress]) -> None:
+    def _begin(self, means: NcuMeans | None, *, with_rules: bool) -> None:
+        if means is not None and not with_rules:
+            self._counting.begin(means)
+
+    def _take_timelines(
+        self, under_way: Sequence[Progress], aside: ThreadPoolExecutor, *, wanted: bool
+    ) -> list[Future[None]]:
+        """Record timelines, and have binaries read beside; return what is still being read.
+
+        Where no timeline is wanted, what is not built yet still runs, and leaves what can be read.
+        """
+        reading: dict[int, Future[None]] = {}
+        is_host = self._bench.device == "cpu"
+
+        def read(each: Progress) -> None:
+            reading[id(each)] = aside.submit(self._read_binaries, each)
+
+        def taken(each: Progress) -> None:
+            if not wanted:
+                each.trace = None
+            if not is_host:  # on a CPU, what is done beside takes from what is recorded
+                read(each)
+
+        run = [each for each in under_way if wanted or not each.is_cached]
+        take_timelines(run, bench=self._bench, taken=taken)
         for each in under_way:
-            launched = {kernel.name: kernel.registers for kernel in _kernels(each.trace)}
-            try:
-                with each.stage("code"):
-                    each.binaries = read_binaries(
-                        each.build_dir, device=self._bench.device, launched=launched
-                    )
-            except OSError as error:  # the candidate runs meanwhile, and may take files away
-                each.binaries = Binaries(remarks=(f"code: {error.strerror}",))
+            if id(each) not in reading:
+                read(each)
+        return list(reading.values())
 
-    def _trace(self, each: _Progress) -> None:
-        problem, candidate = each.subject.problem, each.subject.candidate
-        order = self._bench.order(problem, candidate.source)
-        build_s = self._bench.config.timeouts.build_s if each.builds else 0.0
-        try:
-            report = self._bench.observe(
-                problem,
-                order,
-                timeout_s=TRACE_S + build_s,
-                build_dir=each.build_dir,
-                keeps_builds=not each.is_cached,
-            )
-        except ChildFailed as error:
-            how = f"no answer within {error.limit_s:g} s" if error.how == "timed_out" else error.log
-            each.failed = f"{error.stage}: {_last_line(how)}"
-            _LOG.info("%s: %s", problem.name, error.log)
-            return
-        each.disagreement = str(report.get("disagreement", ""))[:300]
-        text = str(report.get("trace", ""))
-        try:
-            is_host = self._bench.device == "cpu"
-            each.trace = parse_host_trace(text) if is_host else parse_trace(text)
-        except UnreadableProfile as error:
-            each.remarks.append(f"timeline: {error}")
+    def _count_references(
+        self, under_way: Sequence[Progress], aside: ThreadPoolExecutor
+    ) -> list[Future[None]]:
+        """Have the references counted, each once; the time is told with its first candidate."""
+        first = {each.subject.problem.problem_id: each for each in reversed(under_way)}
 
-    def _count(self, under_way: Sequence[_Progress], means: NcuMeans, *, with_rules: bool) -> None:
-        """Count those that run: all in one run of ncu where it sees several processes."""
-        able = [each for each in under_way if not each.failed]
-        groups = [able] if means.forks and not with_rules else [[each] for each in able]
-        for group in groups:
-            if not group:
-                continue
-            with self._bench.folder() as folder:
-                jobs = [
-                    self._bench.ncu_job(
-                        self._bench.order(each.subject.problem, each.subject.candidate.source),
-                        folder=folder,
-                        build_dir=each.build_dir,
-                        landlock=means.landlock,
-                    )
-                    for each in group
-                ]
-                kernels = [name for each in group for name in that_matter(each.trace)]
-                began_s = time.monotonic()
-                found = count(
-                    jobs, means=means, kernels=kernels, folder=folder, with_rules=with_rules
+        def count(each: Progress) -> None:
+            with each.stage("roofline"):
+                self._references.count(each.subject.problem)
+
+        return [aside.submit(count, each) for each in first.values()]
+
+    def _read_binaries(self, each: Progress) -> None:
+        launched = {kernel.name: kernel.registers for kernel in each.kernels}
+        try:
+            with each.stage("code"):
+                each.binaries = read_binaries(
+                    each.build_dir, device=self._bench.device, launched=launched
                 )
-                each_s = (time.monotonic() - began_s) / len(group)
-            for each, counted in zip(group, found, strict=True):
-                each.counted = counted
-                each.took_s["ncu"] = each_s
-                each.took_s |= {f"ncu.{stage}": took for stage, took in counted.took_s.items()}
-                if counted.failed:
-                    each.remarks.append(counted.failed)
+        except OSError as error:  # the candidate runs meanwhile, and may take files away
+            each.binaries = Binaries(remarks=(f"code: {error.strerror}",))
 
-    def _measure_energy(self, each: _Progress, has: Capabilities) -> None:
+    def _measure_energy(self, each: Progress, has: Capabilities) -> None:
         if not has.energy.ok:
             each.remarks.append(f"energy: {has.energy.found}; {has.energy.fix}")
             return
@@ -244,11 +236,11 @@ class DeviceProfiler:
             )
             each.energy = figures_from_report(report)
         except ChildFailed as error:
-            each.remarks.append(f"energy: {_last_line(error.log)}")
+            each.remarks.append(f"energy: {last_line(error.log)}")
         except ProfileFailed as error:
             each.remarks.append(str(error))
 
-    def _finished(self, each: _Progress) -> Profile:
+    def _finished(self, each: Progress) -> Profile:
         found = each.counted.report is not None or each.trace is not None
         has_code = each.binaries.sass is not None or each.binaries.host_code is not None
         if not found and not has_code:
@@ -284,38 +276,12 @@ class DeviceProfiler:
         )
 
 
-def that_matter(trace: TraceReport | None) -> list[str]:
-    """Return the names of the kernels that are worth counting, the longest first."""
-    kernels = _kernels(trace)[:MAX_COUNTED]
-    return [k.name for at, k in enumerate(kernels) if at == 0 or k.share >= COUNTED_SHARE]
-
-
-def _kernels(trace: TraceReport | None) -> tuple[TracedKernel, ...]:
-    return () if trace is None else trace.kernels
-
-
 def _owned(trace: TraceReport | None, own: tuple[str, ...]) -> TraceReport | None:
     """The timeline with the candidate's own kernels told by the entry points of what it built."""
     if trace is None or not own:
         return trace
     kernels = (replace(each, owner=owner(each.name, own=own)) for each in trace.kernels)
     return replace(trace, kernels=tuple(kernels))
-
-
-def _means(has: Capabilities) -> NcuMeans | None:
-    if not has.counters.ok or has.ncu_path is None:
-        return None
-    return NcuMeans(
-        path=has.ncu_path,
-        counters=has.counter_names,
-        forks=has.ncu_forks,
-        landlock=has.ncu_landlock,
-    )
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "no reason given"
 
 
 def _rounded(took_s: Mapping[str, float]) -> dict[str, float]:

@@ -1,15 +1,19 @@
 """Stage 1 for the problems of a device: the work of each reference, its roofs, its measured class.
 
-Asked once for each problem and kept. A reference that cannot be traced without content has no
-roofline; tools that need one stay silent.
+Counted once for each problem and kept, in a child without a device: nothing is computed. A
+reference that cannot be traced without content has no roofline; tools that need one stay silent.
 """
 
 from __future__ import annotations
 
+import threading
+from collections import defaultdict
 from typing import Any, cast
 
 from kopt.actors.evidence.capabilities import Capabilities
+from kopt.actors.evidence.kept_work import load_work, save_work, work_file
 from kopt.actors.evidence.ncu import NcuMeans, count
+from kopt.actors.evidence.order import Order
 from kopt.actors.evidence.workbench import Workbench
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.evidence import Roofline
@@ -38,6 +42,8 @@ class References:
         self._bench = bench
         self._target = target
         self._works: dict[str, Work | str] = {}
+        self._counting: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        """One problem is counted once, however many threads ask."""
         self._measured: dict[str, tuple[float, float] | str] = {}
 
     def roofline(
@@ -71,24 +77,60 @@ class References:
                 compute_pct, memory_pct = measured
         return analyse_reference(work, gpu, compute_pct=compute_pct, memory_pct=memory_pct)
 
+    def count(self, problem: Problem) -> None:
+        """Count the work of a problem's reference, for `roofline`; may be called beside others."""
+        self._work(problem)
+
     def _work(self, problem: Problem) -> Work | str:
         key = problem.problem_id
-        if key not in self._works:
-            order = self._bench.order(problem, None, look="work")
-            try:
-                limit_s = WORK_S + self._bench.config.timeouts.build_s
-                # A reference may build an extension as it is imported, like a candidate.
-                with self._bench.folder() as folder:
-                    report = self._bench.observe(
-                        problem, order, timeout_s=limit_s, build_dir=folder, keeps_builds=True
-                    )
-                self._works[key] = work_from_json(report, is_host=self._target.device == "cpu")
-            except ChildFailed as error:
-                lines = error.log.strip().splitlines()
-                self._works[key] = f"the reference cannot be counted ({(lines or [''])[-1][:200]})"
-            except (TypeError, ValueError, KeyError) as error:
-                self._works[key] = f"the report on the reference is no figures ({error})"
+        with self._counting[key]:
+            if key not in self._works:
+                self._works[key] = self._kept_or_counted(problem)
         return self._works[key]
+
+    def _kept_or_counted(self, problem: Problem) -> Work | str:
+        order = self._bench.order(problem, None, look="work")
+        device = self._target.device
+        path = work_file(problem, order, device=device, cache_dir=self._bench.cache_dir)
+        kept = load_work(path)
+        try:
+            if kept is not None:
+                return work_from_json(kept, is_host=device == "cpu")
+        except (TypeError, ValueError, KeyError):
+            pass  # it is counted again, and kept anew
+        try:
+            report = self._counted(problem, order)
+            work = work_from_json(report, is_host=device == "cpu")
+        except ChildFailed as error:
+            lines = error.log.strip().splitlines()
+            return f"the reference cannot be counted ({(lines or [''])[-1][:200]})"
+        except (TypeError, ValueError, KeyError) as error:
+            return f"the report on the reference is no figures ({error})"
+        save_work(path, report)
+        return work
+
+    def _counted(self, problem: Problem, order: Order) -> dict[str, Any]:
+        """Count without a device; with one where the reference asks for it as it is loaded.
+
+        Raises:
+            ChildFailed: it cannot be counted.
+        """
+        try:
+            return self._asked(problem, order, on_host=True)
+        except ChildFailed:
+            if self._target.device == "cpu":
+                raise
+            return self._asked(problem, order, on_host=False)
+
+    def _asked(self, problem: Problem, order: Order, *, on_host: bool) -> dict[str, Any]:
+        limit_s = WORK_S + self._bench.config.timeouts.build_s
+        # A reference may build an extension as it is imported, like a candidate.
+        with self._bench.folder() as folder:
+            child = self._bench.child(problem, build_dir=folder, keeps_builds=True, on_host=on_host)
+            try:
+                return self._bench.ask(child, order, timeout_s=limit_s)
+            finally:
+                child.end()
 
     def _throughputs(self, problem: Problem, means: NcuMeans) -> tuple[float, float] | str:
         key = problem.problem_id
@@ -103,7 +145,9 @@ class References:
                     build_dir=folder,
                     landlock=means.landlock,
                 )
-                counted = count([job], means=few, kernels=(), folder=folder)[0]
+                counted = count([job], means=few, kernels=(), folder=folder, arch=self._bench.arch)[
+                    0
+                ]
             self._measured[key] = (
                 counted.failed
                 if counted.report is None

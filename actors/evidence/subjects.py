@@ -37,8 +37,10 @@ class Profile:
     energy: EnergyFigures | None = None
     """Measured beside the reference's, where that was asked for."""
     took_s: Mapping[str, float] = field(default_factory=dict)
-    """Stage to its seconds: `timeline`, `ncu` (its share of a run with others), within that
-    `ncu.load` and the like, `code`, `roofline`, `energy`. Stages may overlap."""
+    """Stage to its seconds: `timeline`, within that `timeline.open` (its share of what was opened
+    with others), `.load`, `.warm`, `.record`, `.close`; `ncu` (its share of a run with others),
+    within that `ncu.load` and the like; `code`; `roofline`, of the first candidate of a problem;
+    `energy`. Stages overlap: ncu starts beside timelines, code and roofline go on beside ncu."""
 
 
 def evidence_of(profile: Profile) -> Evidence:

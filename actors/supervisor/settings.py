@@ -16,10 +16,10 @@ from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.evidence.device_lock import device_lock
 from kopt.actors.supervisor.child import Child
-from kopt.actors.supervisor.environment import child_environment
 from kopt.actors.supervisor.turns import Hold, Stopped, Turns
 from kopt.actors.supervisor.warm import WarmChildren
 from kopt.actors.supervisor.zygote import Zygote
+from kopt.actors.supervisor.zygote_start import start_zygote
 from kopt.ladder import LADDERS
 from kopt.problem import Problem
 
@@ -132,7 +132,9 @@ def open_bench(
     cache_dir: Path,
     memory_as: DeviceName | None = None,
     compiles: bool = False,
+    observes: bool = False,
     arch: str = "",
+    zygote: Zygote | None = None,
 ) -> Bench:
     """Start a zygote, for children on this process's cores; no device is touched.
 
@@ -142,18 +144,14 @@ def open_bench(
         cache_dir: kopt's cache on this node.
         memory_as: device whose share of the host's memory a child may use; None: its own.
         compiles: whether children compile the reference, or trace it.
+        observes: whether children profile.
         arch: of the GPU that children use or compile for; empty for none.
+        zygote: that was started already, for the same; None starts one.
     """
     num_threads = len(os.sched_getaffinity(0))
-    # A child gets a scratch folder of its own with each fork; the zygote writes nothing.
-    environment = child_environment(
-        scratch=Path("/tmp"), num_threads=num_threads, cache_dir=cache_dir
-    )
+    preload = Preload(compiles=compiles, observes=observes, arch=arch, uses_device=device == "cuda")
     return Bench(
-        zygote=Zygote(
-            environment,
-            preload=Preload(compiles=compiles, arch=arch, uses_device=device == "cuda"),
-        ),
+        zygote=zygote or start_zygote(preload, cache_dir=cache_dir),
         device=device,
         config=config,
         cache_dir=cache_dir,

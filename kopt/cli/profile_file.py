@@ -6,6 +6,8 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -159,32 +161,55 @@ def _profiled(
     problem: Problem, candidate: Candidate, *, config: RunConfig, options: argparse.Namespace
 ) -> Profile | str:
     """Build and profile it; the reason where it does not build."""
-    from kopt.actors.builder import Builder
-    from kopt.actors.evidence.device_lock import device_lock
-    from kopt.actors.evidence.profiler import DeviceProfiler, Subject
+    from kopt.actors.evidence.early import start_early
 
-    device = first_device(config)
     cache = cache_dir()
-    builder = Builder(config.evaluate, device, str(cache))
-    try:
-        built = builder.build(problem, candidate)
-    finally:
-        builder.close()
-    if built.verdict is not None:
-        return built.verdict.reason
-    profiler = DeviceProfiler(config.evaluate, device, str(cache))
-    try:
+    with_rules = options.feedback == "rules"
+    with ExitStack() as stack:
+        level = None if with_rules else options.level
+        early = start_early(cache, device=config.device, level=level)
+        if early is not None:
+            stack.callback(early.close)
+        device = first_device(config)
+        from kopt.actors.evidence.device_lock import device_lock
+        from kopt.actors.evidence.profiler import DeviceProfiler, Subject
+
+        # It loads while the candidate is built.
+        aside = stack.enter_context(ThreadPoolExecutor(max_workers=1))
+        refusal = aside.submit(_refusal, problem, candidate, config=config, stack=stack)
+        profiler = DeviceProfiler(
+            config.evaluate,
+            device,
+            str(cache),
+            is_lasting=False,
+            ready_for=level,
+            early=early,
+        )
+        stack.callback(profiler.close)
+        why = refusal.result()
+        if why:
+            return why
         with device_lock(cache, device=device):
             (profile,) = profiler.profile(
                 [Subject(problem=problem, candidate=candidate)],
                 level=options.level,
-                with_rules=options.feedback == "rules",
+                with_rules=with_rules,
                 with_reference=options.reference,
                 with_energy=options.energy,
             )
-    finally:
-        profiler.close()
     return profile
+
+
+def _refusal(problem: Problem, candidate: Candidate, *, config: RunConfig, stack: ExitStack) -> str:
+    """Build it; return why it does not build, or nothing. The stack ends what built it."""
+    if candidate.language == "triton":
+        return ""  # its kernels are compiled as they are launched
+    from kopt.actors.builder import Builder
+
+    builder = Builder(config.evaluate, first_device(config), str(cache_dir()))
+    stack.callback(builder.close)  # once it has loaded, for which nobody waits
+    verdict = builder.build(problem, candidate).verdict
+    return "" if verdict is None else verdict.reason
 
 
 def _write(path: Path, evidence: Evidence) -> None:

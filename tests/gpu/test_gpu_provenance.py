@@ -173,7 +173,9 @@ def test_an_epilogue_of_its_own_beside_a_librarys_product_has_a_little(judge_on)
     made = judge_on()(MIXED)
     assert 0.8 < share(made) < 1.0
     assert "(own)" in check(made, "provenance").detail
+    # However short the relu: it is its own kernel that does it, and the reference's does not run.
     assert check(made, "fallback").passed
+    assert "kernels of its own run, and not" in check(made, "fallback").detail
 
 
 def test_the_references_own_path_is_a_fall_back(judge_on) -> None:

@@ -61,8 +61,8 @@ class Wrapped(nn.Module):
         super().__init__()
         self.function = function
 
-    def forward(self, x):
-        return self.function(x)
+    def forward(self, *inputs):
+        return self.function(*inputs)
 
 
 def graph_of(function, x):

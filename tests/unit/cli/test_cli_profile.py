@@ -51,6 +51,14 @@ def test_a_person_reads_that_nothing_was_verified(files, capfd) -> None:
     assert "aten::_softmax" in text
 
 
+@pytest.mark.slow
+def test_energy_that_cannot_be_measured_is_left_out_and_said(files, capfd) -> None:
+    assert main(["profile", *files, "device=cpu", "--energy", "--json"]) == 0
+    record = json.loads(capfd.readouterr().out)
+    assert record["measured_energy"] is None
+    assert any("energy: of GPUs alone" in remark for remark in record["remarks"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

@@ -24,7 +24,7 @@ PROBLEM = Problem(name="p", source="class Model: ...")
 
 @pytest.fixture
 def bench(tmp_path) -> Iterator[Workbench]:
-    made = Workbench(EvaluateConfig(), device="cpu", cache_dir=tmp_path / "cache")
+    made = Workbench(EvaluateConfig(), device="cpu", cache_dir=tmp_path / "cache", is_lasting=False)
     yield made
     made.close()
 

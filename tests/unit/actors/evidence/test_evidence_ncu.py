@@ -6,6 +6,8 @@ A program in ncu's place prints what ncu prints; what it would start is started 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -191,3 +193,19 @@ def test_the_program_that_ncu_starts_reports_each_job(tmp_path, forks) -> None:
     said_of = [json.loads(line) for line in lines]
     assert len({each["pid"] for each in said_of}) == jobs
     assert "start" in said_of[0]["took_s"]
+
+
+def test_the_program_that_ncu_starts_waits_for_its_jobs_as_long_as_somebody_may_bring_them(
+    tmp_path,
+) -> None:
+    pytest.importorskip("torch")
+    from kopt.actors.evidence.forward_once import _awaited
+
+    task_file = tmp_path / "task.json"
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    assert _awaited(task_file, owner=ended.pid) is None
+    bring = f"import time; time.sleep(0.2); open({str(task_file)!r}, 'w').write('7')"
+    bringing = subprocess.Popen([sys.executable, "-c", bring])
+    assert _awaited(task_file, owner=os.getpid()) == 7
+    bringing.wait()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.evidence import capabilities
 from kopt.actors.evidence import probe as probe_module
-from kopt.actors.evidence.ncu import NcuMeans, count
+from kopt.actors.evidence.ncu import NcuMeans, NcuRun, count
 from kopt.actors.evidence.probe import _accepted
 from kopt.actors.evidence.workbench import Workbench
+from kopt.tools.counters import CORE_COUNTERS
 
 PROGRAM = """#!{python}
 import json, sys
@@ -31,9 +34,17 @@ with open(task["report"], "w") as report:
 """
 
 
+COUNTS_STARTS = """import json, os, sys, time
+with open(%r, "a") as starts:
+    starts.write(sys.argv[sys.argv.index("--metrics") + 1] + "\\n")
+while not os.path.exists(sys.argv[-1]):
+    time.sleep(0.01)
+"""
+
+
 @pytest.fixture
 def bench(tmp_path):
-    made = Workbench(EvaluateConfig(), device="cpu", cache_dir=tmp_path / "cache")
+    made = Workbench(EvaluateConfig(), device="cpu", cache_dir=tmp_path / "cache", is_lasting=False)
     yield made
     made.close()
 
@@ -57,6 +68,24 @@ def test_an_ncu_that_refuses_every_counter_fails_with_its_last_word(bench, tmp_p
     assert "does not have: e__f" in why
 
 
+def test_a_run_that_was_begun_is_used_where_its_means_are_those_wanted(bench, tmp_path) -> None:
+    wanted = replace(means(tmp_path, unknown=()), counters=("a__b.sum",))
+    starts = tmp_path / "starts"
+    program = Path(wanted.path)
+    program.write_text(program.read_text().replace("import json, sys", COUNTS_STARTS % str(starts)))
+    for counters in (("a__b.sum",), ("a__b.sum", "c__d")):
+        starts.write_text("")
+        with bench.folder() as folder:
+            run = NcuRun(replace(wanted, counters=counters), folder=folder)
+            begun = (replace(wanted, counters=counters), run)
+            run.begin(bench.ncu_environment(folder))
+            assert _accepted(bench, wanted, begun=begun) == (wanted, "")
+            run.close()
+        # Another one may be ended before it says that it has started.
+        begins = [line for line in starts.read_text().splitlines() if line != "a__b.sum,c__d"]
+        assert begins == ["a__b.sum"]
+
+
 REFUSES = """#!{python}
 import sys
 if "--metrics" in sys.argv:
@@ -77,7 +106,7 @@ def test_without_permission_the_probe_says_so_once_and_how_to_get_it(
         monkeypatch.setattr(module, "find_tool", lambda _: str(program))
     runs = []
     monkeypatch.setattr(probe_module, "count", lambda *_, **how: runs.append(1) or count(*_, **how))
-    ability, found, missing = probe_module._counters(bench)
+    ability, found, missing = probe_module._counters(bench, names=CORE_COUNTERS)
     assert (ability.ok, found, missing) == (False, None, ())
     assert "no permission to read GPU counters" in ability.found
     assert "NVreg_RestrictProfilingToAdminUsers=0" in ability.fix

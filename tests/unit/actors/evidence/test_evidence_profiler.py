@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 
 from kopt.actors.config import EvaluateConfig
-from kopt.actors.evidence import ncu
-from kopt.actors.evidence import profiler as profiler_module
+from kopt.actors.evidence import ncu, timelines
 from kopt.actors.evidence.capabilities import Ability
+from kopt.actors.evidence.counting import Counting
 from kopt.actors.evidence.profiler import DeviceProfiler, Profile, Subject
 from kopt.candidate import Candidate
 from kopt.problem import Problem
@@ -72,6 +72,15 @@ def test_a_candidate_s_operations_and_the_reference_s_work_are_seen(profiler) ->
     assert roofline.sol_us is not None
 
 
+def test_candidates_of_one_problem_share_its_reference_s_work(profiler) -> None:
+    first, second = profiled(profiler, RIGHT, RIGHT.replace("min=0", "min=0.0"))
+    assert "roofline" in first.took_s
+    assert "roofline" not in second.took_s
+    assert first.evidence is not None
+    assert second.evidence is not None
+    assert first.evidence.roofline == second.evidence.roofline
+
+
 def test_another_result_than_the_reference_s_is_told(profiler) -> None:
     (found,) = profiled(profiler, RIGHT.replace("min=0", "min=-1"))
     assert found.evidence is not None
@@ -98,7 +107,7 @@ def test_a_candidate_that_fails_costs_itself_alone(profiler, source, why) -> Non
 
 
 def test_a_candidate_that_hangs_is_bounded(profiler, monkeypatch) -> None:
-    monkeypatch.setattr(profiler_module, "TRACE_S", 1.0)
+    monkeypatch.setattr(timelines, "TRACE_S", 1.0)
     source = RIGHT.replace("return self", "while True: pass\n        return self")
     (found,) = profiled(profiler, source)
     assert found.evidence is None
@@ -125,7 +134,8 @@ def test_energy_is_left_out_where_no_counter_answers_and_that_is_said(profiler) 
 
 def test_each_stage_tells_how_long_it_took(profiler) -> None:
     (found,) = profiled(profiler, RIGHT)
-    assert {"timeline", "code", "roofline"} <= found.took_s.keys()
+    within = {f"timeline.{stage}" for stage in ("open", "load", "warm", "record", "close")}
+    assert {"timeline", "code", "roofline"} | within <= found.took_s.keys()
     assert all(seconds >= 0 for seconds in found.took_s.values())
 
 
@@ -205,3 +215,49 @@ def test_a_profiler_that_lets_us_down_costs_its_counters_alone(
     assert found.evidence.level == "timeline"
     (told,) = (remark for remark in found.remarks if why in remark)
     assert "\n" not in told
+
+
+WAITS_FOR_JOBS = """#!{python}
+import json, os, sys, time
+open({starts!r}, "a").write("started\\n")
+while not os.path.exists(sys.argv[-1]):
+    time.sleep(0.01)
+task = json.load(open(sys.argv[-1]))
+with open(sys.argv[sys.argv.index("--log-file") + 1], "w") as log:
+    log.write('"ID","Process ID","Kernel Name","Block Size","Grid Size","CC","a__b.sum"\\n')
+    log.write('"","","","","","","byte"\\n')
+    log.write('"0","7","k","(128, 1, 1)","(8, 1, 1)","9.0","100"\\n')
+with open(task["report"], "w") as report:
+    report.write(json.dumps(dict(pid=7, took_s=dict(count=0.5), at_s=time.time())) + "\\n")
+"""
+
+
+def test_what_lasts_begins_the_next_run_of_ncu_when_one_is_done(
+    profiler, tmp_path, monkeypatch
+) -> None:
+    program, starts = tmp_path / "ncu", tmp_path / "starts"
+    program.write_text(WAITS_FOR_JOBS.format(python=sys.executable, starts=str(starts)))
+    program.chmod(0o755)
+    has = replace(
+        profiler.capabilities(),
+        counters=Ability(ok=True, found="it says"),
+        ncu_path=str(program),
+        counter_names=("a__b.sum",),
+        ncu_forks=True,
+    )
+    monkeypatch.setattr(profiler, "capabilities", lambda: has)
+    one_kernel = (
+        f"{HEAD}class ModelNew(nn.Module):\n    def forward(self, x):\n        return x.exp()\n"
+    )
+    profiler._counting = Counting(profiler._bench)
+    profiled(profiler, one_kernel)
+    waiting = profiler._counting._ahead
+    assert waiting is not None
+    (found,) = profiled(profiler, one_kernel)
+    assert found.took_s["ncu.count"] == 0.5
+    assert profiler._counting._ahead is not waiting  # it was used
+    profiled(profiler, one_kernel, level="timeline")
+    left = profiler._counting._ahead
+    assert left is not None  # nobody needed it
+    profiler._counting.close()
+    assert starts.read_text() in ("started\n" * 2, "started\n" * 3)  # the last may not have got to
