@@ -109,6 +109,15 @@ class Provenance:
         return f"{', '.join(owners)}: {', '.join(shown)}" + (f", {more} more" if more > 0 else "")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FallBack:
+    """Whether a candidate falls back to the reference."""
+
+    is_one: bool
+    words: str
+    """One line: what it runs."""
+
+
 def provenance(activity: Activity, *, owner: Callable[[str], KernelOwner]) -> Provenance:
     """Attribute a call's time.
 
@@ -140,39 +149,64 @@ def provenance(activity: Activity, *, owner: Callable[[str], KernelOwner]) -> Pr
     )
 
 
-def fallen_back(mine: Activity, *, reference: Activity, own_share: float) -> str | None:
-    """Return why a candidate runs the reference's own path, or None where it does not.
+def fall_back(mine: Activity, *, reference: Activity, made: Provenance) -> FallBack:
+    """Return whether a candidate runs the reference's own path, and in words what it does.
 
     It does where hardly anything is its own, where it runs all that the eager reference runs, once
     or some whole number of times, and hardly anything beside: a rewrite that saves one of the
     reference's operations, or puts another in its place, is no fall-back.
 
+    How long an operation takes does not matter where a kernel of the candidate's own runs in its
+    place: an epilogue beside a large product is 2 % of the call on one device and 3 % on another,
+    and work of its own on both; how little it is, the shares say. Without a kernel of its own, an
+    operation of less than NEGLIGIBLE may be missing: a path that lacks a fill is the reference's
+    still. A CPU's code outside torch's operations is no such kernel: where it is so short, it
+    cannot be told from the interpreter.
+
     Args:
         mine: the candidate's call.
         reference: the eager reference's, on the same input.
-        own_share: of the candidate, 0 to 1.
+        made: whose work the candidate's call is.
     """
-    between_us = min(mine.own_us, INTERPRETER * mine.total_us)
+    other = FallBack(is_one=False, words="it does not run the eager reference's own path")
     if not mine.ran or mine.total_us <= 0.0 or reference.total_us <= 0.0:
-        return None
-    if own_share > LITTLE + between_us / mine.total_us:
-        return None
+        return other
     launches = {each.name: each.launches for each in mine.ran}
-    theirs = {each.name: each.launches for each in reference.ran}
+    replaced = [each.name for each in reference.ran if launches.get(each.name, 0) < each.launches]
+    if replaced and any(part.owner == "user" and part.name != OWN_CODE for part in made.parts):
+        same = _same_us(mine, reference=reference) / mine.total_us
+        if same < NEGLIGIBLE:
+            return other
+        names = ", ".join(_short(name) for name in replaced[:SHOWN])
+        words = f"{_same_words(same)}; kernels of its own run, and not {names}"
+        return FallBack(is_one=False, words=words)
+    between_us = min(mine.own_us, INTERPRETER * mine.total_us)
+    if made.own_share[0] > LITTLE + between_us / mine.total_us:
+        return other
     long = [each for each in reference.ran if each.time_us >= NEGLIGIBLE * reference.total_us]
     times = min((launches.get(each.name, 0) // each.launches for each in long), default=0)
     if times < 1:
-        return None
-    same_us = sum(
+        return other
+    same = _same_us(mine, reference=reference, times=times) / (mine.total_us - between_us)
+    if same < SAME_SHARE:
+        return other
+    theirs = {each.name for each in reference.ran}
+    longest = ", ".join(_short(each.name) for each in mine.ran[:SHOWN] if each.name in theirs)
+    often = "" if times == 1 else f", {times} times over"
+    return FallBack(is_one=True, words=f"{_same_words(same)}{often}: {longest}")
+
+
+def _same_us(mine: Activity, *, reference: Activity, times: int = 1) -> float:
+    """What a call spends in the reference's operations, so many times its launches at most."""
+    theirs = {each.name: each.launches for each in reference.ran}
+    return sum(
         each.time_us * min(1.0, times * theirs.get(each.name, 0) / each.launches)
         for each in mine.ran
     )
-    same = same_us / (mine.total_us - between_us)
-    if same < SAME_SHARE:
-        return None
-    longest = ", ".join(_short(each.name) for each in mine.ran[:SHOWN] if each.name in theirs)
-    often = "" if times == 1 else f", {times} times over"
-    return f"{same:.0%} of its time is what the eager reference runs{often}: {longest}"
+
+
+def _same_words(share: float) -> str:
+    return f"{share:.0%} of its time is what the eager reference runs"
 
 
 def _short(name: str) -> str:

@@ -6,6 +6,7 @@ The JSON form is the contract of `kopt eval --json` and of the journal's `verdic
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, assert_never, cast
 
@@ -109,6 +110,8 @@ class TimingJson(TypedDict):
     protocol: TimingProtocol | None
     sol_us: float | None
     sol_share: float | None
+    samples_us: Sequence[float] | None
+    baseline_samples_us: Sequence[float] | None
 
 
 class EvalJson(TimingJson):
@@ -252,6 +255,8 @@ def _timing(record: EvalJson) -> Timing:
         sol_us=values["sol_us"],
         num_pairs=values["num_pairs"],
         protocol=values.get("protocol") or "abba",  # the only one before there were others
+        samples_us=tuple(values.get("samples_us") or ()),  # were not kept at first
+        baseline_samples_us=tuple(values.get("baseline_samples_us") or ()),
     )
 
 

@@ -16,6 +16,9 @@ Baseline = Literal["eager", "compile", "max_autotune"]
 TimingProtocol = Literal["abba", "do_bench", "kernelbench"]
 """How times were taken (kopt.timing_protocol): times of two protocols do not compare."""
 
+MAX_SAMPLES = 200
+"""Times of one side that a timing keeps: more than a race has pairs."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
@@ -51,11 +54,21 @@ class Timing:
     """Interleaved pairs that the speed-up rests on; 0 under a protocol that makes none."""
     protocol: TimingProtocol = "abba"
     """How every time here was taken."""
+    samples_us: tuple[float, ...] = ()
+    """What `time_us` was found from, in the order timed: of each pair the candidate's time; without
+    pairs its first calls (`MAX_SAMPLES`). None where they were not kept."""
+    baseline_samples_us: tuple[float, ...] = ()
+    """The baseline's, of the same pairs."""
 
     @property
     def sol_share(self) -> float | None:
         """Speed of light ÷ time, 1 is the roof; None where unknown."""
         return None if self.sol_us is None else self.sol_us / self.time_us
+
+
+def kept_samples(times_us: Sequence[float]) -> tuple[float, ...]:
+    """Return the times that are kept of a timing: the first MAX_SAMPLES, to five digits."""
+    return tuple(float(f"{each:.5g}") for each in times_us[:MAX_SAMPLES])
 
 
 def median_ci(samples_us: Sequence[float], *, level: float = 0.95) -> tuple[float, float]:

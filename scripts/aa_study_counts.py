@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 
 from scipy.stats import binomtest
 
@@ -40,19 +43,51 @@ class Series:
     """Races of one candidate against one reference."""
 
     size_us: float
-    """Wanted."""
-    baseline_us: float
-    """Found."""
+    """Wanted of a call."""
     elements: int
     gain: float
     """Of the candidate's work over the baseline's; 0 for equal ones."""
+    wanted: int
+    """Races."""
+    baseline_us: float = 0.0
+    """Found, by the first pair of processes."""
     gate: int = 0
     interval: int = 0
     refused: int = 0
     trials: int = 0
     """Those that were refused included."""
     pairs: int = 0
+    """Of times, in all races together."""
+    centers: list[float] = field(default_factory=list)
+    """Mean ln(speed-up) of each pair of processes."""
+    widths: list[float] = field(default_factory=list)
+    """Logarithm of each interval's high end over its low one."""
+    races_s: float = 0.0
+    """In races alone."""
     wall_s: float = 0.0
+    """Processes included."""
+
+    def races_now(self, least: int, *, load_s: float, left_s: float) -> int:
+        """Return how many races a pair of processes runs, so that all fit into the time.
+
+        Args:
+            least: of them, unless fewer are wanted.
+            load_s: that it takes until two processes can race.
+            left_s: for all races of this series that are left.
+        """
+        left = self.wanted - self.trials
+        if left <= 0 or not self.trials:
+            return min(left, least)
+        spare_s = left_s - left * self.races_s / self.trials
+        loads = int(spare_s / load_s) + 1  # this pair is loaded
+        return min(left, max(least, math.ceil(left / max(loads, 1))))
+
+    @property
+    def apart(self) -> float:
+        """How far pairs of processes lie from the ratio of work, root mean square; 0.01 is 1 %."""
+        true = math.log1p(self.gain)
+        squares = [(center - true) ** 2 for center in self.centers]
+        return math.sqrt(statistics.fmean(squares)) if squares else 0.0
 
     def rate(self, rule: str) -> Rate:
         """Return how often a rule called the candidate faster."""
@@ -61,48 +96,87 @@ class Series:
     def to_json(self) -> dict[str, object]:
         """Return the counts with their rates."""
         rates = {rule: self.rate(rule).to_json() for rule in ("gate", "interval", "refused")}
-        return {**asdict(self), **rates}
+        return {**asdict(self), **rates, "apart": self.apart}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyVerdict:
+    """The rates over all sizes, and whether they are as they must be."""
+
+    false_wins: Rate
+    false_wins_gate: Rate
+    gain_found: Rate
+    is_complete: bool
+    """Whether every race that was wanted was run."""
+
+    @property
+    def is_fair(self) -> bool:
+        """Whether few enough equal kernels were called faster."""
+        return self.false_wins.trials > 0 and (
+            self.false_wins.count <= self.false_wins.trials * FALSE_WINS
+        )
+
+    @property
+    def is_keen(self) -> bool:
+        """Whether enough true gains were found."""
+        return self.gain_found.count > FOUND * self.gain_found.trials
+
+    @property
+    def holds(self) -> bool:
+        """Whether the study shows what it must."""
+        return self.is_complete and self.is_fair and self.is_keen
+
+    def to_json(self) -> dict[str, object]:
+        """Return the rates, and what they mean."""
+        return {
+            "false_wins_interval": self.false_wins.to_json(),
+            "false_wins_gate": self.false_wins_gate.to_json(),
+            "gain_found": self.gain_found.to_json(),
+            "is_complete": self.is_complete,
+            "is_fair": self.is_fair,
+            "is_keen": self.is_keen,
+        }
+
+
+def verdict_of(found: Sequence[Series]) -> StudyVerdict:
+    """Return what all series together show."""
+    equal = [series for series in found if not series.gain]
+    gains = [series for series in found if series.gain]
+    return StudyVerdict(
+        false_wins=_together(equal, "interval"),
+        false_wins_gate=_together(equal, "gate"),
+        gain_found=_together(gains, "interval"),
+        is_complete=all(series.trials >= series.wanted for series in found),
+    )
 
 
 def text_of(series: Series) -> str:
     """Return a series in a line for a person."""
     kind = "equal" if not series.gain else f"{series.gain:.1%} less work"
     raced = max(series.trials - series.refused, 1)
+    width = statistics.median(series.widths) if series.widths else 0.0
+    most = max((abs(each - math.log1p(series.gain)) for each in series.centers), default=0.0)
     return (
         f"{series.size_us:g} us ({series.baseline_us:.4g} us), {kind}: "
-        f"by gate {series.rate('gate')}, by interval {series.rate('interval')}, "
-        f"{series.refused} refused; {series.pairs / raced:.1f} pairs and "
-        f"{series.wall_s / max(series.trials, 1):.2f} s a race"
+        f"called faster {series.rate('interval')}, passed gate 4 {series.rate('gate')}, "
+        f"{series.refused} refused; {len(series.centers)} pairs of processes, "
+        f"{series.apart:.2%} off (rms), {most:.2%} at most; intervals {width:.1%} wide, "
+        f"{series.pairs / raced:.1f} pairs and {series.wall_s / max(series.trials, 1):.2f} s a race"
     )
 
 
-def verdict_of(found: list[Series]) -> dict[str, object]:
-    """Return the rates over all sizes, and whether they are as they must be."""
-    equal = [series for series in found if not series.gain]
-    gains = [series for series in found if series.gain]
-    wins = {
-        rule: Rate(
-            count=sum(series.rate(rule).count for series in equal),
-            trials=sum(series.trials for series in equal),
-        )
-        for rule in ("gate", "interval")
-    }
-    caught = Rate(
-        count=sum(series.interval for series in gains),
-        trials=sum(series.trials for series in gains),
+def lines_of(verdict: StudyVerdict) -> list[str]:
+    """Return the verdict in lines for a person."""
+    lines = [
+        f"equal kernels called faster: {verdict.false_wins} (at most 1 of 300); "
+        f"passed gate 4: {verdict.false_wins_gate}",
+        f"a true gain of 3 % found: {verdict.gain_found} (above 95 %)",
+    ]
+    return lines if verdict.is_complete else [*lines, "not complete: the time was up"]
+
+
+def _together(series: Sequence[Series], rule: str) -> Rate:
+    return Rate(
+        count=sum(each.rate(rule).count for each in series),
+        trials=sum(each.trials for each in series),
     )
-    is_fair = wins["gate"].trials > 0 and wins["gate"].count <= wins["gate"].trials * FALSE_WINS
-    is_keen = caught.trials > 0 and caught.count > FOUND * caught.trials
-    return {
-        "false_wins_gate": wins["gate"].to_json(),
-        "false_wins_interval": wins["interval"].to_json(),
-        "gain_found": caught.to_json(),
-        "is_fair": is_fair,
-        "is_keen": is_keen,
-    }
-
-
-def words_of(rate: object) -> str:
-    """Return a rate of `verdict_of` in words."""
-    assert isinstance(rate, dict)
-    return str(Rate(count=rate["count"], trials=rate["trials"]))

@@ -30,7 +30,7 @@ from kopt.drift import is_calm
 from kopt.errors import ProblemError
 from kopt.overhead import Block, overhead, supported_us
 from kopt.racing import Race, pair_ratios, speedup_interval
-from kopt.timing import Baseline, Timing, median_ci
+from kopt.timing import Baseline, Timing, kept_samples, median_ci
 from kopt.timing_protocol import figure_ci_us, figure_us, figures_speedup
 from kopt.verdict import Cheated, last_line
 
@@ -50,12 +50,15 @@ block of few calls is preempted less often than one of many, and differs from it
 LEAD_CALLS = 8
 """On a CPU, blocks of so many calls begin after one that does not count: whoever was woken last
 finds the caches cold and waits for a processor."""
-APART: dict[DeviceName, float] = {"cpu": 0.07, "cuda": 0.0}
-"""By how much two processes of the same code may differ for good, as a logarithm (kopt.racing).
-CPU: 26 candidates equal to their reference were 2.6 % apart from it (root mean square), 5 % at most
-on whichever processor they ran. GPU: not measured; calls are timed cold there."""
 MARGIN = 0.01
 """Relative gain that ends a race as a win, at least."""
+APART: dict[DeviceName, float] = {"cpu": 0.07, "cuda": 0.01}
+"""By how much two processes of the same code may differ for good, as a logarithm (kopt.racing).
+CPU: 26 candidates equal to their reference were 2.6 % apart from it (root mean square), 5 % at most
+on whichever processor they ran. GPU: as much as a race has to find anyway, before it ends as a win;
+with nothing added, processes that are 0.2 % apart (root mean square) would let one equal kernel in
+ten be called faster, by intervals as narrow as a quiet GPU's (simulated; `scripts/aa_study.py`
+measures how far apart they are)."""
 SLACK: dict[DeviceName, float] = {"cpu": 0.1, "cuda": 0.05}
 """An honest candidate's overhead may exceed the baseline's by this share: what its call leaves in
 the caches, and where it leaves its output, is its own."""
@@ -238,6 +241,7 @@ class Duel:
             )
             baseline_us = statistics.median(_medians_us(raced.theirs))
             time_us, time_ci_us = statistics.median(times_us), median_ci(times_us)
+            samples_us, baseline_samples_us = times_us, _medians_us(raced.theirs)
         else:
             mine, theirs = calls_us(raced.mine), calls_us(raced.theirs)
             speedup, interval = figures_speedup(theirs, candidate_us=mine, protocol=protocol)
@@ -245,6 +249,7 @@ class Duel:
             low_us, high_us = figure_ci_us(mine, protocol=protocol)
             time_us = raised * figure_us(mine, protocol=protocol)
             time_ci_us = (raised * low_us, raised * high_us)
+            samples_us, baseline_samples_us = [raised * each for each in mine], theirs
         if self._device == "cuda":
             raised *= max(1.0, baseline_us / (SLOWED * baselines.times_us[raced.baseline]))
         timing = Timing(
@@ -260,6 +265,8 @@ class Duel:
             num_pairs=len(raced.ratios),
             protocol=protocol,
             sol_us=self._session.light.sol_us,
+            samples_us=kept_samples(samples_us),
+            baseline_samples_us=kept_samples(baseline_samples_us),
         )
         return timing, raised
 

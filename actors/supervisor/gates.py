@@ -12,6 +12,7 @@ from kopt.actors.supervisor.inputs import JudgedSet, checksum, renumber
 from kopt.actors.supervisor.loading import Loaded
 from kopt.actors.supervisor.outputs import check_notes, compare, poisoned
 from kopt.actors.supervisor.reference import load_state
+from kopt.actors.supervisor.repeats import check_repeats
 from kopt.actors.supervisor.session import Session
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.supervisor.trail import Trail
@@ -58,6 +59,7 @@ def correctness_gate(
             if number not in kept:
                 child.ask("unbind", timeout_s=limit_s, numbers=[number])
         _judge_two_alive(bench, session, child, trail=trail)
+        check_repeats(bench, session, child, call_us=min(firsts_us), trail=trail)
     except ChildFailed as failure:
         raise trail.fail("runs", run_verdict(failure, stage="correctness")) from None
     return firsts_us

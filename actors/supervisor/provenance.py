@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from kopt.activity import LITTLE, Activity, NothingRan, Provenance, fallen_back, provenance
+from kopt.activity import LITTLE, Activity, NothingRan, Provenance, fall_back, provenance
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.supervisor.activity import NoRecord, recorded_activity, reference_activity
 from kopt.actors.supervisor.loading import Loaded
@@ -179,9 +179,8 @@ def _note_fallback(
 ) -> None:
     if eager is None:
         return
-    fallen = fallen_back(mine, reference=eager, own_share=found.own_share[0])
-    detail = fallen or "it does not run the eager reference's own path"
-    trail.checks.append(Check(name="fallback", passed=fallen is None, detail=detail))
+    fallen = fall_back(mine, reference=eager, made=found)
+    trail.checks.append(Check(name="fallback", passed=not fallen.is_one, detail=fallen.words))
 
 
 def _judge_track(found: Provenance | None, why: str, *, least: float, trail: Trail) -> None:

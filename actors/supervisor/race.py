@@ -12,6 +12,7 @@ from kopt.actors.supervisor.session import Session
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.supervisor.trail import Trail
 from kopt.actors.supervisor.unseen import check_first_calls
+from kopt.actors.supervisor.unseen_timed import check_unseen_timed
 from kopt.evaluation import Check
 from kopt.timing import Timing
 from kopt.verdict import Cheated
@@ -64,6 +65,15 @@ def performance_gate(
             session,
             loaded,
             firsts_us=firsts_us,
+            timing=timing,
+            secret=rng.getrandbits(64),
+            trail=trail,
+        )
+        check_unseen_timed(
+            bench,
+            session,
+            loaded,
+            duel.watch,
             timing=timing,
             secret=rng.getrandbits(64),
             trail=trail,

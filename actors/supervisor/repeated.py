@@ -14,6 +14,7 @@ from kopt.actors.supervisor.baselines import Baselines
 from kopt.actors.supervisor.duel import Duel
 from kopt.actors.supervisor.gates import correctness_gate
 from kopt.actors.supervisor.loading import load_candidate
+from kopt.actors.supervisor.session import Session, begin_baselines
 from kopt.actors.supervisor.supervisor import Supervisor
 from kopt.actors.supervisor.trail import Trail
 from kopt.candidate import Candidate
@@ -51,8 +52,11 @@ class RaceStudy(Supervisor):
     ) -> Iterator[Rematch]:
         """Load and verify a candidate; it can be raced as long as the context is open.
 
+        Both processes are new ones: two of the same code may differ for good, so that races of one
+        pair of them say nothing of another's. What the problem's session has drawn is kept.
+
         Args:
-            problem: with its session, which is kept for the next candidate.
+            problem: whose session is kept for the next candidate.
             candidate: in a language that is not built beforehand.
             build_dir: an empty folder, the candidate's own.
 
@@ -64,6 +68,8 @@ class RaceStudy(Supervisor):
         """
         trail = Trail()
         with self._sessions.use(problem, generation=self._generation()) as session:
+            if session.baselines.times_us:  # of an earlier rematch
+                self._begin_again(session)
             loaded = load_candidate(
                 self._bench,
                 session,
@@ -83,3 +89,9 @@ class RaceStudy(Supervisor):
                     yield Rematch(duel, baselines=session.baselines)
             finally:
                 loaded.child.end()
+
+    def _begin_again(self, session: Session) -> None:
+        session.baselines.close()
+        session.reference.restart(session.states[-1], session.sets)
+        session.baselines = Baselines(self._bench, session.problem)
+        begin_baselines(self._bench, session)

@@ -136,16 +136,26 @@ def open_session(bench: Bench, problem: Problem) -> Session:
     with bench.turns.shared(breathes=True):
         session = _drawn(bench, problem)
     try:
-        with bench.alone():
-            session.baselines.begin(
-                session.reference, session.states[-1], session.sets, session.timed()
-            )
-        with bench.turns.shared(breathes=True):
-            session.baselines.begin_others()
+        begin_baselines(bench, session)
     except BaseException:
         session.close()
         raise
     return session
+
+
+def begin_baselines(bench: Bench, session: Session) -> None:
+    """Set up the eager baseline, and begin to compile the others.
+
+    Raises:
+        ProblemError: the reference fails while it is timed.
+        WorkerLost: the zygote is gone.
+    """
+    with bench.alone():
+        session.baselines.begin(
+            session.reference, session.states[-1], session.sets, session.timed()
+        )
+    with bench.turns.shared(breathes=True):
+        session.baselines.begin_others()
 
 
 def _drawn(bench: Bench, problem: Problem) -> Session:

@@ -92,6 +92,7 @@ class Stopwatch:
         self.child = child
         """Whose module is timed."""
         self._sets = sets
+        self._output_bytes = output_bytes
         self._copies = copies
         self.device = device
         """Kind of device that it computes on."""
@@ -104,6 +105,19 @@ class Stopwatch:
         self._least_us = math.inf
         self.last = Made(numbers=(), seed=0, calls=0, commitment="")
         """The last block that was run."""
+
+    def on(self, sets: dict[int, list[int]]) -> Stopwatch:
+        """Return a stopwatch of the same child on other input sets, whose blocks are its own."""
+        return Stopwatch(
+            self.child,
+            sets=sets,
+            output_bytes=self._output_bytes,
+            copies=self._copies,
+            device=self.device,
+            timing=self._timing,
+            limit_s=self._limit_s,
+            rng=self._rng,
+        )
 
     @property
     def sizes(self) -> dict[int, list[int]]:

@@ -40,6 +40,7 @@ from kopt.actors.supervisor.warm import WarmChildren
 from kopt.candidate import Candidate
 from kopt.errors import ConfigError, ProblemError
 from kopt.evaluation import Check, Evaluation
+from kopt.foreign_language import with_foreign
 from kopt.ports import Target
 from kopt.problem import Problem
 from kopt.verdict import CompileFailed, Crashed, Verdict
@@ -88,7 +89,7 @@ class Supervisor:
             arch=_arch(device),
         )
         try:  # while the zygote loads
-            self.target = target or describe(device)
+            self.target = with_foreign(target or describe(device), config.languages)
             import_module(_IMPORTED_LATE)
         except ConfigError:
             self._bench.zygote.close()

@@ -23,6 +23,10 @@ from kopt.ladder import LadderName
 from kopt.problem import Dtype, Problem
 
 HERE = Path(__file__).parent
+BEFORE_CLOCKS = ("incorrect", "crashed", "compile_failed")
+"""Verdicts that come before anything is timed: other tests may run beside such attacks."""
+AFTER_CLOCKS = ("track", "structure")
+"""Checks of what was timed."""
 OUTCOME = "redteam-outcome"
 """Name of the property by which a test says what became of its candidate."""
 
@@ -98,6 +102,13 @@ class Case:
     def device(self) -> DeviceName:
         return "cuda" if self.where == "gpu" else "cpu"
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether its verdict may hang on a clock, so that nothing may run beside it."""
+        if self.check.startswith("static:"):
+            return False
+        return self.check in AFTER_CLOCKS or not set(self.kinds).issubset(BEFORE_CLOCKS)
+
     def group(self) -> tuple[str, ...]:
         """Cases of one group share the session of their problem."""
         return (self.device, self.ladder, self.track, self.problem, str(self.dtype))
@@ -145,12 +156,21 @@ def read_cases(folder: str) -> list[Case]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each entry of the table that a test asks for by `attack` or `kernel`."""
-    for argument, folder in (("attack", "adversarial"), ("kernel", "honest")):
+    """One test for each entry of the table that a test asks for by name.
+
+    `timed_attack` and `untimed_attack` share out the attacks.
+    """
+    for argument, folder, timed in (
+        ("timed_attack", "adversarial", (True,)),
+        ("untimed_attack", "adversarial", (False,)),
+        ("kernel", "honest", (True, False)),
+    ):
         if argument not in metafunc.fixturenames:
             continue
         parameters = []
         for case in read_cases(folder):
+            if case.is_timed not in timed:
+                continue
             marks = [pytest.mark.gpu] if case.where == "gpu" else []
             marks += [pytest.mark.slow] if case.slow or case.where == "gpu" else []
             if case.needs and shutil.which(case.needs) is None:
@@ -161,11 +181,30 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(argument, parameters)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Cases of one problem run together, kernels and attacks: it is made ready for them once."""
+    cases = {place: case for place, item in enumerate(items) if (case := _case_of(item))}
+    ordered = [items[place] for place in sorted(cases, key=lambda place: cases[place].group())]
+    for place, item in zip(cases, ordered, strict=True):
+        items[place] = item
+
+
+def _case_of(item: pytest.Item) -> Case | None:
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return next((value for value in values if isinstance(value, Case)), None)
+
+
 class Judge:
     """Builds and judges cases, as the lanes do."""
 
     def __init__(
-        self, device: DeviceName, ladder: LadderName, folder: Path, *, track: Track = "anything"
+        self,
+        device: DeviceName,
+        ladder: LadderName,
+        folder: Path,
+        *,
+        track: Track = "anything",
+        timeouts: TimeoutConfig | None = None,
     ) -> None:
         self._config = EvaluateConfig(
             secret=20_240_607,
@@ -174,8 +213,9 @@ class Judge:
             compile=False,
             trials=1,
             memory_gib=4.0,
-            timeouts=TIMEOUTS[device],
-            timing=TimingConfig(min_pairs=4, max_pairs=4, block_ms=4.0),
+            timeouts=timeouts or TIMEOUTS[device],
+            # Fewer pairs support no win at all: nothing would be known of those that may not win.
+            timing=TimingConfig(min_pairs=10, max_pairs=10, block_ms=4.0),
         )
         self.cache_dir = folder / "cache"
         self.worker = DeviceWorker(self._config, device, 0, str(self.cache_dir))
@@ -187,6 +227,7 @@ class Judge:
         return self.judge(problem, Candidate(source=case.text(planted), language=case.language))
 
     def judge(self, problem: Problem, candidate: Candidate) -> Evaluation:
+        """The evaluation of any candidate, built first where its language asks for it."""
         if candidate.language in BUILT_AHEAD:
             built = self._builder.build(problem, candidate)
         else:
@@ -199,6 +240,12 @@ class Judge:
     def close(self) -> None:
         self.worker.close()
         self._builder.close()
+
+
+@pytest.fixture(scope="session")
+def judge_type() -> type[Judge]:
+    """For a test that needs an evaluator of its own."""
+    return Judge
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,7 @@
-"""A crash costs its candidate alone: the next verdict comes soon, and nothing is left behind."""
+"""A crash costs its candidate alone: the next verdict comes soon, and nothing is left behind.
+
+On a GPU too: whatever crashes on the host, and what faults, hangs or hoards on the device.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import gc
 import os
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from kopt.candidate import Candidate
+from kopt.actors.config import TimeoutConfig
+from kopt.candidate import Candidate, Language
 from kopt.problem import Problem
 
 pytestmark = pytest.mark.alone
@@ -58,8 +63,8 @@ CRASHES = {
         ("crashed",),
     ),
     "a flood of output": (
-        "[os.write(1, b'x' * 1_000_000) for _ in range(300)]\nraise RuntimeError('the end')",
-        ("crashed",),
+        "[os.write(1, b'x' * 1_000_000) for _ in range(2_100)]\nraise RuntimeError('the end')",
+        ("crashed", "timed_out"),  # 2.1 GB
     ),
     "files without end": (
         "for number in range(9):\n"
@@ -99,6 +104,45 @@ CRASHES = {
 }
 
 
+TRITON = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def far(out, BLOCK: tl.constexpr):
+    tl.store(out + tl.arange(0, BLOCK) + (1 << 40), 1.0)
+
+"""
+
+# The same on a GPU alone.
+GPU_CRASHES = {
+    "an illegal address": ("far[(1,)](x, BLOCK=128)\nreturn x", ("crashed",)),
+    "an assertion on the device": (
+        "return x[torch.full((9,), 1 << 40, device=x.device)]",
+        ("crashed",),
+    ),
+    "a kernel that does not end": ("torch.cuda._sleep(1 << 50)\nreturn x", ("timed_out",)),
+    "more memory than the device has": (
+        "return torch.empty(1 << 45, dtype=torch.uint8, device=x.device)",
+        ("crashed",),
+    ),
+    "all of the device's memory": (
+        "held = []\n"
+        "while True: held.append(torch.empty(1 << 30, dtype=torch.uint8, device=x.device))",
+        ("crashed",),
+    ),
+    "an exit while a kernel runs": ("torch.cuda._sleep(1 << 32)\nos._exit(0)", ("crashed",)),
+}
+GPU_TIMEOUTS = TimeoutConfig(
+    load_s=120.0, correctness_s=4.0, timing_s=30.0, reference_s=60.0
+)  # endless ones take that long each
+SETTLED_S = 10.0
+"""Within which a device has its memory back: its driver takes a process's apart by and by."""
+SLACK_BYTES = 256 << 20
+"""Of device memory, less than a context takes: caches of this process grow."""
+
+
 def left_behind() -> tuple[set[str], set[str], int]:
     """Files in scratch and shared memory, and the number of our descendants."""
     scratch = {str(path) for path in Path(tempfile.gettempdir()).glob("kopt-*/*")}
@@ -125,8 +169,20 @@ def descendants(pid: int) -> set[int]:
 @pytest.fixture(scope="module")
 def soon_s(judge_of) -> float:
     """Seconds within which a verdict comes here."""
-    next_verdict_s(judge_of())  # opens the session of the problem
-    return max(PROMPT_S, BUSY_FACTOR * next_verdict_s(judge_of()))
+    return soon_of(judge_of())
+
+
+@pytest.fixture(scope="module")
+def on_gpu(judges, judge_type, tmp_path_factory) -> Iterator[object]:
+    """An evaluator on a GPU that is not patient; `judges` says where scratch folders are."""
+    made = judge_type("cuda", "strict", tmp_path_factory.mktemp("crashes"), timeouts=GPU_TIMEOUTS)
+    yield made
+    made.close()
+
+
+def soon_of(worker) -> float:
+    next_verdict_s(worker)  # opens the session of the problem
+    return max(PROMPT_S, BUSY_FACTOR * next_verdict_s(worker))
 
 
 def next_verdict_s(worker) -> float:
@@ -136,18 +192,39 @@ def next_verdict_s(worker) -> float:
     return time.monotonic() - began_s
 
 
-@pytest.mark.parametrize("crash", CRASHES)
-def test_redteam_crash_costs_its_candidate_alone(judge_of, soon_s, crash) -> None:
-    body, kinds = CRASHES[crash]
-    worker = judge_of()
-    before = left_behind()
+def crashed(worker, body: str, kinds: tuple[str, ...], *, soon_s: float, before: str = "") -> None:
+    """A crash gets its verdict, the next one comes soon, and nothing is left."""
+    known = left_behind()
     lines = "".join(f"        {line}\n" for line in body.splitlines())
-    made = worker.judge(PROBLEM, Candidate(source=CRASH + lines, language="torch"))
+    language: Language = "triton" if before else "torch"
+    made = worker.judge(PROBLEM, Candidate(source=before + CRASH + lines, language=language))
     assert made.verdict.kind in kinds, made.verdict.reason
 
     assert any(next_verdict_s(worker) < soon_s for _ in range(ATTEMPTS))
     gc.collect()
     scratch, shared, processes = left_behind()
-    assert scratch <= before[0]
-    assert shared <= before[1] | {name for name in shared if not name.startswith("big")}
-    assert processes <= before[2]
+    assert scratch <= known[0]
+    assert shared <= known[1] | {name for name in shared if not name.startswith("big")}
+    assert processes <= known[2]
+
+
+@pytest.mark.parametrize("crash", CRASHES)
+def test_redteam_crash_costs_its_candidate_alone(judge_of, soon_s, crash) -> None:
+    body, kinds = CRASHES[crash]
+    crashed(judge_of(), body, kinds, soon_s=soon_s)
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.parametrize("crash", [*CRASHES, *GPU_CRASHES])
+def test_redteam_crash_on_a_gpu_costs_its_candidate_alone(on_gpu, crash) -> None:
+    import torch
+
+    body, kinds = {**CRASHES, **GPU_CRASHES}[crash]
+    soon_s = soon_of(on_gpu)
+    free_bytes, _ = torch.cuda.mem_get_info()
+    before = TRITON if "far[" in body else ""
+    crashed(on_gpu, body, kinds, soon_s=soon_s, before=before)
+    until_s = time.monotonic() + SETTLED_S
+    while torch.cuda.mem_get_info()[0] < free_bytes - SLACK_BYTES:
+        assert time.monotonic() < until_s, "device memory is left behind"

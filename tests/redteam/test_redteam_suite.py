@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = [pytest.mark.alone, pytest.mark.bar]
+pytestmark = pytest.mark.bar
 
 
-def test_redteam_attack_is_refused(judge, attack, planted, record_property) -> None:
+@pytest.mark.alone
+def test_redteam_attack_is_refused(judge, timed_attack, planted, record_property) -> None:
+    assert_refused(judge, timed_attack, planted, record_property)
+
+
+def test_redteam_attack_is_refused_beside_other_work(
+    judge, untimed_attack, planted, record_property
+) -> None:
+    assert_refused(judge, untimed_attack, planted, record_property)
+
+
+def assert_refused(judge, attack, planted, record_property) -> None:
     made = judge(attack, str(planted))
     verdict = made.verdict
     won = verdict.kind == "correct" and made.gates[-1].passed

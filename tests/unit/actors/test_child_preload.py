@@ -17,6 +17,7 @@ FULL = Preload(compiles=True, arch="sm_90", uses_device=True, is_lean=True)
     [
         (Preload(), []),
         (Preload(compiles=True), ["compile"]),
+        (Preload(observes=True), ["observe"]),
         (Preload(compiles=True, arch="sm_100"), ["compile", "arch=sm_100"]),
         (FULL, ["compile", "arch=sm_90", "device", "lean"]),
     ],
@@ -36,9 +37,9 @@ torch.cuda.current_device = lambda: asked.append("device") or 0
 torch.cuda.get_device_properties = lambda *_: asked.append("properties")
 torch.cuda._lazy_init = lambda: asked.append("init")
 from kopt.actors.child.preload import Preload
-refused = Preload(compiles=True, arch="sm_90").load()
+refused = Preload({kind}=True, arch="sm_90").load()
 assert not refused, refused
-assert "torch._inductor.compile_fx" in sys.modules
+assert "{module}" in sys.modules
 assert not asked, asked
 assert not interface.caching_worker_current_devices
 assert not interface.caching_worker_device_properties
@@ -46,9 +47,14 @@ assert not interface.caching_worker_device_properties
 
 
 @pytest.mark.slow
-def test_loading_the_compiler_asks_no_device_whose_architecture_is_known() -> None:
+@pytest.mark.parametrize(
+    ("kind", "module"),
+    [("compiles", "torch._inductor.compile_fx"), ("observes", "torch._subclasses.fake_tensor")],
+)
+def test_loading_asks_no_device_whose_architecture_is_known(kind: str, module: str) -> None:
+    code = ASKING.format(kind=kind, module=module)
     done = subprocess.run(
-        [sys.executable, "-c", ASKING], capture_output=True, text=True, check=False, timeout=300
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr[-2000:]
 

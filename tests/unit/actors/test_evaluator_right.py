@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+
 import pytest
 
 from kopt.problem import Problem
@@ -84,6 +86,8 @@ def test_a_right_candidate_is_correct_and_timed(judge, candidate) -> None:
     assert [gate.name for gate in made.gates] == ["static", "correctness", "performance"]
     timing = made.verdict.timing
     assert timing.num_pairs == 4
+    assert len(timing.samples_us) == len(timing.baseline_samples_us) == 4
+    assert statistics.median(timing.samples_us) == pytest.approx(timing.time_us, rel=1e-4)
     assert timing.baseline == "eager"
     assert timing.speedup_ci[0] <= timing.speedup <= timing.speedup_ci[1]
     assert timing.time_us > 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kopt.activity import Activity, NothingRan, Ran, fallen_back, provenance
+from kopt.activity import Activity, FallBack, NothingRan, Ran, fall_back, provenance
 
 
 def activity(*ran: tuple[str, int, float], **times_us: float) -> Activity:
@@ -61,58 +61,82 @@ def test_a_line_names_the_longest_and_counts_the_others() -> None:
     assert len(words) < 400
 
 
+def falls(mine: Activity, *, reference: Activity = REFERENCE) -> FallBack:
+    made = provenance(mine, owner=whose)
+    return fall_back(mine, reference=reference, made=made)
+
+
 def test_the_references_own_path_is_a_fall_back() -> None:
-    detail = fallen_back(REFERENCE, reference=REFERENCE, own_share=0.0)
-    assert detail == (
-        "100% of its time is what the eager reference runs: aten::mm, aten::relu, aten::view"
+    assert falls(REFERENCE) == FallBack(
+        is_one=True,
+        words="100% of its time is what the eager reference runs: aten::mm, aten::relu, aten::view",
     )
 
 
 def test_the_references_path_taken_four_times_is_a_fall_back() -> None:
-    mine = activity(("aten::mm", 4, 240.0), ("aten::relu", 8, 156.0), ("aten::view", 12, 4.0))
-    detail = fallen_back(mine, reference=REFERENCE, own_share=0.0)
-    assert detail is not None
-    assert "4 times over" in detail
+    found = falls(
+        activity(("aten::mm", 4, 240.0), ("aten::relu", 8, 156.0), ("aten::view", 12, 4.0))
+    )
+    assert found.is_one
+    assert "4 times over" in found.words
 
 
-def test_a_fig_leaf_beside_the_references_path_is_a_fall_back() -> None:
+def test_a_fig_leaf_beside_the_references_whole_path_is_a_fall_back() -> None:
     # Its own kernel takes 2 of 102 us.
-    mine = activity(("aten::mm", 1, 60.0), ("aten::relu", 2, 40.0), ("mine", 1, 2.0))
-    assert fallen_back(mine, reference=REFERENCE, own_share=0.02) is not None
+    assert falls(
+        activity(
+            *((each.name, each.launches, each.time_us) for each in REFERENCE.ran), ("mine", 1, 2.0)
+        )
+    ).is_one
+
+
+@pytest.mark.parametrize(
+    ("epilogue_us", "share"),
+    [(0.5, "100%"), (1.9, "98%"), (2.1, "98%"), (4.0, "96%"), (40.0, "60%")],
+)
+def test_an_epilogue_of_its_own_beside_a_product_is_no_fall_back(epilogue_us, share) -> None:
+    # On either side of what may be missing, 2 of 100 us, and of what is little, 5 of 100 us.
+    product = ("lib::gemm", 1, 100.0 - epilogue_us)
+    reference = activity(product, ("at::relu", 1, epilogue_us))
+    found = falls(activity(product, ("mine", 1, epilogue_us)), reference=reference)
+    words = f"{share} of its time is what the eager reference runs; kernels of its own run, and not"
+    assert found == FallBack(is_one=False, words=f"{words} at::relu")
+
+
+def test_a_fill_that_is_missing_beside_nothing_of_its_own_is_a_fall_back_still() -> None:
+    assert falls(activity(("aten::mm", 1, 60.0), ("aten::relu", 2, 39.0))).is_one
 
 
 def test_kernels_of_its_own_are_no_fall_back() -> None:
     mine = activity(("aten::mm", 1, 60.0), ("aten::relu", 2, 40.0), ("mine", 1, 10.0))
-    assert fallen_back(mine, reference=REFERENCE, own_share=0.09) is None
+    assert not falls(mine).is_one
 
 
 def test_the_interpreter_between_operations_hides_no_fall_back() -> None:
     same = (("aten::mm", 1, 60.0), ("aten::relu", 2, 40.0))
     short, long = (activity(*same, own_us=own_us) for own_us in (8.0, 20.0))
-    assert fallen_back(short, reference=REFERENCE, own_share=0.074)
-    assert fallen_back(long, reference=REFERENCE, own_share=0.17) is None
+    assert falls(short).is_one
+    assert not falls(long).is_one
 
 
 def test_a_rewrite_that_saves_an_operation_is_no_fall_back() -> None:
-    mine = activity(("aten::mm", 1, 60.0), ("aten::relu", 1, 20.0))
-    assert fallen_back(mine, reference=REFERENCE, own_share=0.0) is None
+    found = falls(activity(("aten::mm", 1, 60.0), ("aten::relu", 1, 20.0)))
+    assert found == FallBack(is_one=False, words="it does not run the eager reference's own path")
 
 
 def test_a_rewrite_that_puts_another_operation_in_is_no_fall_back() -> None:
-    mine = activity(("aten::addmm", 1, 60.0), ("aten::relu", 2, 40.0))
-    assert fallen_back(mine, reference=REFERENCE, own_share=0.0) is None
+    assert not falls(activity(("aten::addmm", 1, 60.0), ("aten::relu", 2, 40.0))).is_one
 
 
 def test_the_same_operations_with_a_copy_that_counts_are_no_fall_back() -> None:
     mine = activity(("aten::mm", 1, 60.0), ("aten::relu", 2, 39.0), ("aten::copy_", 1, 20.0))
-    assert fallen_back(mine, reference=REFERENCE, own_share=0.0) is None
+    assert not falls(mine).is_one
 
 
 def test_an_operation_more_than_a_multiple_counts_as_another() -> None:
     # The reference's path, and a third of the relu's 60 us beside it: 20 of 120 us are not its.
-    mine = activity(("aten::mm", 1, 60.0), ("aten::relu", 3, 60.0))
-    assert fallen_back(mine, reference=REFERENCE, own_share=0.0) is None
+    assert not falls(activity(("aten::mm", 1, 60.0), ("aten::relu", 3, 60.0))).is_one
 
 
 def test_nothing_is_said_of_a_reference_that_runs_nothing() -> None:
-    assert fallen_back(REFERENCE, reference=activity(), own_share=0.0) is None
+    assert not falls(REFERENCE, reference=activity()).is_one

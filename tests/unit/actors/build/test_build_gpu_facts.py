@@ -1,6 +1,6 @@
 """The GPU that Triton candidates are compiled for, where there may be none."""
 
-from kopt.actors.build.gpu_facts import KNOWN, gpu_of_node, named_gpu
+from kopt.actors.build.gpu_facts import KNOWN, gpu_in_view, gpu_of_node, named_gpu
 
 
 def test_the_newest_known_architecture_of_the_list_is_built_for() -> None:
@@ -26,4 +26,22 @@ def test_without_a_driver_the_variable_decides(monkeypatch) -> None:
     monkeypatch.setattr("kopt.actors.build.gpu_facts._ASK", "raise SystemExit(1)")
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", "9.0")
     assert gpu_of_node() is KNOWN["9.0"]
+    assert gpu_in_view() is None  # it builds for one, and has none
     gpu_of_node.cache_clear()
+
+
+def test_a_gpu_in_view_is_the_first_that_the_variable_leaves(monkeypatch) -> None:
+    ask = """
+import json, os
+fields = "num_sms block_shared_bytes sm_shared_bytes sm_registers sm_threads l2_bytes total_bytes"
+seen = os.environ.get("CUDA_VISIBLE_DEVICES", "all")
+print(json.dumps({"name": seen, "major": 9, "minor": 0, **dict.fromkeys(fields.split(), 1)}))
+"""
+    gpu_of_node.cache_clear()
+    monkeypatch.setattr("kopt.actors.build.gpu_facts._ASK", ask)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    in_view, of_node = gpu_in_view(), gpu_of_node()
+    gpu_of_node.cache_clear()
+    assert in_view is not None
+    assert of_node is not None
+    assert (in_view.name, of_node.name) == ("1", "all")
