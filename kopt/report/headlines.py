@@ -49,7 +49,7 @@ def _won(rows: Sequence[SearchRow]) -> Iterator[str]:
         interval = between((best.row["speedup_lo"], best.row["speedup_hi"]))
         yield (
             f"The surest and largest win is on {best.row['problem_name']}: "
-            f"{times(best.row['speedup'])} over {best.baseline} (95 %: {interval})."
+            f"{times(best.row['speedup'])} over {best.baseline} (interval: {interval})."
         )
 
 

@@ -54,7 +54,7 @@ COLUMNS = (
     Column("seed", numeric=True),
     Column("outcome"),
     Column("speed-up", numeric=True),
-    Column("95 %", numeric=True),
+    Column("interval", numeric=True),
     Column("ladder"),
     Column("over eager", numeric=True),
     Column("over compile", numeric=True),

@@ -73,7 +73,7 @@ def _searches(rows: Sequence[SearchRow], arms: Sequence[ArmFigures], *, key: str
     return Chart(
         key=f"{key}-searches",
         title="Speed-up of each search",
-        caption="Best candidate of each search over its baseline, with its 95 % interval, in "
+        caption="Best candidate of each search over its baseline, with its interval, in "
         "order. Filled: a win (above 1.01×, interval above 1). Hollow: correct, but no win. "
         f"{unsolved} unsolved search(es) are not in the picture.",
         data=traces,

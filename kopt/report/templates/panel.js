@@ -39,7 +39,7 @@ function verdictView(v) {
   const over = { eager: v.eager_us, "torch.compile": v.compile_us,
     "max-autotune": v.max_autotune_us };
   const reached = v.kind !== "correct" ? null
-    : `${times(v.speedup)} over ${v.baseline} (95 %: ${between(v.speedup_ci, times)}), `
+    : `${times(v.speedup)} over ${v.baseline} (interval: ${between(v.speedup_ci, times)}), `
       + (v.is_win ? "surely faster" : "no win: not surely faster by more than 1 %")
       + (v.degenerate ? "; the problem is degenerate, so this means little" : "");
   const gates = v.gates.map((gate) => `${gate.name} ${gate.passed ? "passed" : "failed"}`
