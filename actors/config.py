@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, field_validator
 
 from kopt.evaluation import Track
 from kopt.ladder import LadderName
+from kopt.part_file import PluginKind
 from kopt.reward import RewardBaseline
 from kopt.section import Section
 from kopt.timing import TimingProtocol
@@ -78,10 +79,19 @@ class EvaluateConfig(Section):
     cache: Annotated[CacheMode, BeforeValidator(_word)] = "on"
     """Verdicts of earlier runs: `on` uses and keeps them, `read` uses them, `off` neither. A run
     judges no text twice whatever it says; `kopt eval` and `kopt verify` always judge."""
+    languages: tuple[PluginKind, ...] = ()
+    """Languages beside kopt's own that candidates may be written in: `package/name` (entry-point
+    group `kopt.languages`) or `path/to/mine.py:NAME`, on every machine of the run. A single one may
+    stand alone."""
     secret: int | None = None
     """Seed of the hidden inputs; None draws one for the run. Set it only to debug."""
     timeouts: TimeoutConfig = TimeoutConfig()
     timing: TimingConfig = TimingConfig()
+
+    @field_validator("languages", mode="before")
+    @classmethod
+    def _one_may_stand_alone(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
 
 
 class ClusterConfig(Section):

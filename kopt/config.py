@@ -18,14 +18,17 @@ from kopt.actors.config import (
     EvaluateConfig,
 )
 from kopt.actors.programmers.config import ProgrammerConfig, RewriterConfig
+from kopt.actors.trackers.config import NoTrackerConfig, TrackerConfig
 from kopt.config_errors import error_lines
 from kopt.data.problems.config import ProblemsConfig
 from kopt.driver.profile_rule import EnergyMode, EnergyProxy, ProfileWhen
 from kopt.driver.turns import Share
 from kopt.errors import ConfigError
+from kopt.foreign_language import take_up
 from kopt.memory.config import MemoryConfig
+from kopt.part_file import PluginKind, part_label
 from kopt.ports import Orchestration
-from kopt.reward import RewardBaseline, RewardRule
+from kopt.reward import LOG_SPEEDUP, RewardBaseline, RewardRule
 from kopt.search.config import MctsConfig, SearchConfig
 from kopt.section import Section
 from kopt.tools.diagnosis import MAX_FINDINGS
@@ -39,6 +42,9 @@ MODEL_KINDS = ("openai", "vllm", "ensemble")
 class RewardConfig(Section):
     """How a verdict becomes the number that a tree backs up; see kopt.reward."""
 
+    kind: Literal["log_speedup"] | PluginKind = LOG_SPEEDUP
+    """`log_speedup`: ours, by the keys below. A rule of another package (`package/name`, group
+    `kopt.rewards`) or of a file of yours (`path/to/mine.py:NAME`) reads them as it likes."""
     floor: float | None = -1.9
     """Least reward of a correct candidate; null is the paper (no floor)."""
     baseline: RewardBaseline = "best"
@@ -52,6 +58,7 @@ class RewardConfig(Section):
     def rule(self, energy: EnergyMode = "off") -> RewardRule:
         """Return the domain's form of this section, under a mode of energy."""
         return RewardRule(
+            kind=self.kind,
             floor=self.floor,
             baseline=self.baseline,
             energy_epsilon=self.energy_epsilon if energy == "aware" else 0.0,
@@ -168,6 +175,7 @@ class RunConfig(Section):
     """`measure`: each correct candidate's energy is journalled, and the search does not know.
     `aware`: it breaks ties of speed in the reward, and authors are told."""
     cluster: ClusterConfig = Field(default_factory=ClusterConfig)
+    tracker: TrackerConfig = Field(default_factory=NoTrackerConfig)
     keep_best: int = Field(default=3, ge=1)
     """Distinct correct candidates of each problem kept in `best/`."""
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
@@ -232,7 +240,7 @@ class RunConfig(Section):
     @property
     def arm_name(self) -> str:
         """The arm: what the user named it, or search and programmer (`mcts-rewriter`)."""
-        return self.arm or f"{self.search.kind}-{self.programmer.kind}"
+        return self.arm or f"{part_label(self.search.kind)}-{part_label(self.programmer.kind)}"
 
 
 def load(mapping: Mapping[str, Any]) -> RunConfig:
@@ -243,9 +251,11 @@ def load(mapping: Mapping[str, Any]) -> RunConfig:
             expected and what was found; close matches for a key that does not exist.
     """
     try:
-        return RunConfig.model_validate(dict(mapping))
+        config = RunConfig.model_validate(dict(mapping))
     except ValidationError as error:
         raise ConfigError("\n".join(error_lines(error, model=RunConfig))) from None
+    take_up(config.evaluate.languages)  # every command that reads a run may meet them in it
+    return config
 
 
 def to_plain(config: RunConfig) -> dict[str, Any]:

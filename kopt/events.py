@@ -198,9 +198,10 @@ class MemoryUpdated:
     expansion: int | None
     """That it was learned from; None for what the search began with."""
     origin: str
-    """`rules` (of verdicts, by rule), `model`, or `tracker` (of earlier runs)."""
+    """`rules` (of verdicts, by rule), `model`, or of earlier runs `tracker` and `retrieval`."""
     entries: list[dict[str, Any]]
-    """Of the search memory: `heading`, `text`. Of the tracker: its records."""
+    """Of the search memory: `heading`, `text`. Of the tracker: its records. Of
+    retrieval: the precedent, or nothing where there was none."""
     messages: str | None = None
     """Artefact: JSON list of [role, text]; None where no model was asked."""
     sampling: dict[str, Any] | None = None

@@ -1,12 +1,13 @@
-"""Named choices: one table for each kind of part, open to third parties by entry points."""
+"""Named choices: one table for each kind of part, open to others by entry points and files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from kopt.errors import ConfigError
+from kopt.part_file import is_part_of_file, load_part
 
 T = TypeVar("T")
 
@@ -16,7 +17,8 @@ class Registry(Generic[T]):
 
     Our own parts register by decorator in their own file. Parts of other packages are found by
     the entry-point group, loaded when their name is first asked for, and are named
-    `package/part`, so that they cannot take one of our names.
+    `package/part`, so that they cannot take one of our names. A part of a user's file is named by
+    it: `path/to/mine.py:Part`.
     """
 
     def __init__(self, kind: str, *, entry_point_group: str | None = None) -> None:
@@ -49,8 +51,10 @@ class Registry(Generic[T]):
         """Return the factory of that name.
 
         Raises:
-            ConfigError: no such name; the text lists those there are.
+            ConfigError: no such name; the text lists those there are. Or a file has no such part.
         """
+        if is_part_of_file(name):
+            return self._of_file(name)
         if name not in self._factories:
             self._load_entry_point(name)
         try:
@@ -74,6 +78,14 @@ class Registry(Generic[T]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
+
+    def _of_file(self, name: str) -> Callable[..., T]:
+        found = load_part(name, what=self.kind)
+        if not callable(found):
+            raise ConfigError(
+                f"{self.kind} {name}: expected a class or a function, found {found!r:.80}"
+            )
+        return cast("Callable[..., T]", found)
 
     def _entry_points(self) -> dict[str, str]:
         if self.entry_point_group is None:

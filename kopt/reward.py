@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
+from kopt.errors import ConfigError
+from kopt.registry import Registry
 from kopt.timing import Timing
 from kopt.tools.energy_reward import TIE, energy_aware_reward
 from kopt.verdict import (
@@ -21,6 +23,11 @@ from kopt.verdict import (
 INCORRECT_REWARD = -2.0
 FAILED_REWARD = -3.0
 
+LOG_SPEEDUP: Literal["log_speedup"] = "log_speedup"
+"""The kind of our own rule."""
+REWARDS: Registry[float] = Registry("reward", entry_point_group="kopt.rewards")
+"""Rules of others, called with (verdict, RewardRule): a pure function, so that trees replay."""
+
 RewardBaseline = Literal["best", "eager", "compile"]
 
 
@@ -28,6 +35,8 @@ RewardBaseline = Literal["best", "eager", "compile"]
 class RewardRule:
     """How a verdict becomes a number."""
 
+    kind: str = "log_speedup"
+    """Which rule: ours, or one of `REWARDS`."""
     floor: float | None = -1.9
     """Least reward of a correct candidate; None is the paper, where a correct kernel slower than
     0.135x ranks below a wrong one."""
@@ -64,7 +73,21 @@ def speedup_over(timing: Timing, baseline: RewardBaseline) -> float:
 
 
 def reward(verdict: Verdict, rule: RewardRule) -> float:
-    """Return the reward of a verdict.
+    """Return the reward of a verdict, under the rule's kind.
+
+    Raises:
+        ConfigError: no rule of that kind, or it gives no finite number.
+    """
+    if rule.kind == LOG_SPEEDUP:
+        return log_speedup(verdict, rule)
+    value = REWARDS.get(rule.kind)(verdict, rule)
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise ConfigError(f"reward.kind={rule.kind}: expected a finite number, found {value!r:.80}")
+    return float(value)
+
+
+def log_speedup(verdict: Verdict, rule: RewardRule) -> float:
+    """Return the reward of a verdict under our rule.
 
     r = ln(speedup) if correct, but at least `rule.floor`; -2 for a wrong or cheating candidate;
     -3 for one that crashed, ran out of time or did not compile. Where energy counts, the first is

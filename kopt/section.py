@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
+from kopt.part_file import is_part_of_file
+
 SECRET_FAULT = "secret"
 """Type of a validation error (PydanticCustomError) whose input may be a secret: never repeated."""
 
@@ -15,6 +17,10 @@ class Section(BaseModel):
 
 
 def kind_of(section: object) -> str | None:
-    """Return the kind of a section, by which a union of them tells it; `plugin` for a package's."""
+    """Return the kind of a section, by which a union of them tells it.
+
+    `plugin` for one of another package, or of a file.
+    """
     kind = section.get("kind") if isinstance(section, dict) else getattr(section, "kind", None)
-    return "plugin" if isinstance(kind, str) and "/" in kind else kind
+    is_plugin = isinstance(kind, str) and ("/" in kind or is_part_of_file(kind))
+    return "plugin" if is_plugin else kind

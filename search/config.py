@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator
 
+from kopt.part_file import PluginKind
 from kopt.section import Section, kind_of
 
 
@@ -93,10 +94,10 @@ class BeamConfig(SearchSection):
 
 
 class PluginSearchConfig(SearchSection):
-    """A search of another package, found by the entry-point group `kopt.searches`."""
+    """A search of another package (entry-point group `kopt.searches`), or of a file of yours."""
 
-    kind: str = Field(pattern=r"^[^/]+/[^/]+$")
-    """`package/name`, the name of the entry point."""
+    kind: PluginKind
+    """`package/name`, the name of the entry point, or `path/to/mine.py:NAME`."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Its own settings; its factory checks them."""
 

@@ -26,9 +26,10 @@ from kopt.problem import Problem
 from kopt.verdict import Cheated, CompileFailed, Correct, Crashed, Incorrect, TimedOut
 
 _VERSION = 1
-_NO_PART = frozenset({"secret", "cache"})
-"""Fields of EvaluateConfig that are no part of a key: which hidden inputs were drawn, and where an
-answer may come from. Every other one is, those of later versions included."""
+_NO_PART = frozenset({"secret", "cache", "languages"})
+"""Fields of EvaluateConfig that are no part of a key: which hidden inputs were drawn, where an
+answer may come from, and where further languages are defined (the target names those there are).
+Every other one is, those of later versions included."""
 _HOST = re.compile(
     r"\b(?:Killed|SIGKILL|MemoryError|bad_alloc|out of memory|Out of memory|Cannot allocate memory"
     r"|No space left|Disk quota exceeded|Too many open files|Resource temporarily unavailable"

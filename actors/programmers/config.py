@@ -12,6 +12,7 @@ from kopt.actors.programmers.openai_config import OpenAIConfig
 from kopt.actors.programmers.programmer_section import ProgrammerSection
 from kopt.actors.programmers.tools_config import AUTO, OFF
 from kopt.actors.programmers.vllm_config import VllmConfig
+from kopt.part_file import PluginKind
 from kopt.section import kind_of
 
 
@@ -80,10 +81,10 @@ class MailboxConfig(ProgrammerSection):
 
 
 class PluginProgrammerConfig(ProgrammerSection):
-    """A programmer of another package, found by the entry-point group `kopt.programmers`."""
+    """A programmer of another package (group `kopt.programmers`), or of a file of yours."""
 
-    kind: str = Field(pattern=r"^[^/]+/[^/]+$")
-    """`package/name`, the name of the entry point."""
+    kind: PluginKind
+    """`package/name`, the name of the entry point, or `path/to/mine.py:NAME`."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Its own settings; its factory checks them."""
 

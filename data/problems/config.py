@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from kopt.environment import kernelbench_clone
+from kopt.part_file import PluginKind
 from kopt.problem import Dtype
 from kopt.section import Section
 
@@ -34,5 +35,7 @@ class ProblemsConfig(Section):
     dtype: Dtype | None = None
     """Cast floating tensors of every problem to it; None keeps them as each problem makes them."""
     kernelbench: KernelBenchConfig = Field(default_factory=KernelBenchConfig)
+    sources: dict[SetName, PluginKind] = Field(default_factory=dict)
+    """Sets of your own that a program makes: name to `path/to/mine.py:NAME`, a ProblemSource."""
     folders: dict[SetName, str] = Field(default_factory=dict)
     """Sets of your own: name to the folder that its problem files lie in, at any depth."""

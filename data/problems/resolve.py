@@ -77,9 +77,13 @@ def open_sources(config: ProblemsConfig) -> dict[str, ProblemSource]:
     """Return every set by name: ours, other packages', the user's folders. Nothing is read yet.
 
     Raises:
-        ConfigError: a folder is named like another set.
+        ConfigError: a folder or a source is named like another set, or its file does not run.
     """
     sources = {name: SOURCES.create(name, config) for name in SOURCES.names()}
+    for name, part in config.sources.items():
+        if name in sources:
+            raise ConfigError(f"problems.sources.{name}: there is a set of that name; rename it")
+        sources[name] = SOURCES.create(part, config)
     for name, folder in config.folders.items():
         if name in sources:
             raise ConfigError(f"problems.folders.{name}: there is a set of that name; rename it")

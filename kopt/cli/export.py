@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +25,8 @@ FORMATS = ("corpus", "sft", "dpo", "rl", "guidelines")
 LADDERS = ("strict", "tf32", "loose", "kernelbench")
 SHARES = {"validation_share": 0.0, "test_share": 0.0}
 EPILOG = """\
-corpus      everything, failures too: a row for each candidate and each completion without one
+corpus      everything, failures too: a row for each candidate and each completion without one;
+            views.sql beside it asks DuckDB: models, strategies, tools, errors
 sft         conversations that end in a right candidate (a `messages` column)
 dpo         pairs of answers to one prompt: right over wrong, faster over slower
 rl          episodes with a reward for each step, and prompts alone (TRL's and verl's columns)
@@ -36,6 +38,7 @@ data card: what is in it, what was left out and why, what of the runs is lost.
 examples:
   kopt export runs/first --format sft --min-speedup 1.1 --out sft
   kopt export runs/* --format dpo --test-family norm --exclude 'kernelbench/level2/*' --out pairs
+  kopt export runs/* --format corpus --out lake && cd lake && duckdb -init views.sql
   python -c "from datasets import load_dataset; print(load_dataset('sft'))\""""
 
 
@@ -94,6 +97,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--redact", metavar="NAME", action="append", default=[], help="take this name out too"
     )
+    parser.add_argument(
+        "--processes",
+        metavar="N",
+        type=int,
+        default=min(2, len(os.sched_getaffinity(0))),
+        help="corpus, dpo: that write at once, 250 MiB each; the bytes stay the same (%(default)s)",
+    )
     options = parse(parser, arguments)
     if options is None:
         return DONE
@@ -119,6 +129,8 @@ def _check(options: Namespace) -> None:
         raise ConfigError(f"--margin: expected 0 or more, found {options.margin:g}")
     if options.max_pairs < 1:
         raise ConfigError(f"--max-pairs: expected 1 or more, found {options.max_pairs}")
+    if options.processes < 1:
+        raise ConfigError(f"--processes: expected 1 or more, found {options.processes}")
     both = set(options.validation_family) & set(options.test_family)
     if both:
         raise ConfigError(f"--test-family {sorted(both)[0]}: it is held back for validation too")
@@ -131,7 +143,7 @@ def _export(options: Namespace) -> Card:
     runs: dict[Path, RunDir] = {}
     for path in options.runs:
         runs.setdefault(Path(path).resolve(), RunDir.open(path))
-    told = ("out", "runs", "json", "redact")
+    told = ("out", "runs", "json", "redact", "processes")
     settings: dict[str, Any] = {
         name: value for name, value in sorted(vars(options).items()) if name not in told
     }
@@ -142,6 +154,7 @@ def _export(options: Namespace) -> Card:
         choice=_choice(options),
         settings=settings,
         words=options.redact,
+        processes=options.processes,
     )
 
 
@@ -174,7 +187,7 @@ def _excluded(patterns: Sequence[str]) -> frozenset[str]:
     """Ids and source digests of the problems that must not be learned from."""
     if not patterns:
         return frozenset()
-    from kopt.data.exports.choice import source_digest
+    from kopt.data.corpus.near_duplicates import source_digest
     from kopt.data.problems import resolve
     from kopt.data.problems.config import ProblemsConfig
 

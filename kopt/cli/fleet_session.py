@@ -22,6 +22,7 @@ from kopt.cli.output import reserved_stdout, write_json
 from kopt.cli.prepared import Prepared, Refused
 from kopt.cli.progress import Progress
 from kopt.cli.suspended import suspended_line
+from kopt.cli.tracked import tracked
 from kopt.config import RunConfig
 from kopt.data.fleet_file import FleetJob, is_fleet, read_fleet_file, write_fleet_file
 from kopt.data.journal_files import JOURNAL_FOLDER, read_events
@@ -148,7 +149,14 @@ def _run(
                         config=config,
                         problems=problems,
                         run_dir=run,
-                        observer=partial(_labelled, progress.observe, label),
+                        observer=tracked(
+                            partial(_labelled, progress.observe, label),
+                            config,
+                            run,
+                            stack=stack,
+                            warn=progress.say,
+                            name=f"{whole.name}-{label}",
+                        ),
                         label=f"job {label}",
                     )
                     for label, config, problems, run in jobs

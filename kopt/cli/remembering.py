@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kopt.cli.profiling import READS_NOTHING
 from kopt.config import RunConfig
+from kopt.data.precedents import PastRuns
 from kopt.data.rundir import RunDir
 from kopt.data.strategies import StrategyFile
 from kopt.driver.memories import Remembering
@@ -26,7 +27,8 @@ def make_remembering(
         warn: shows one line to the user.
 
     Raises:
-        ConfigError: the tracker's file cannot be used, or the programmer draws no lessons.
+        ConfigError: the tracker's file or the past runs cannot be used, or the programmer draws no
+            lessons.
         StoreError: the run's manifest is damaged.
     """
     memory = config.memory
@@ -38,8 +40,16 @@ def make_remembering(
             strategies.read()
         except StoreError as error:
             raise ConfigError(f"conf memory.tracker: {error}") from None
+    past = None
+    if memory.retrieval == "on":
+        folder = run.resolve().parent if memory.past is None else Path(memory.past).expanduser()
+        try:
+            past = PastRuns(folder, own=run)
+        except ConfigError as error:
+            raise ConfigError(f"conf memory.past: {error}") from None
     return Remembering(
         rule=rule,
+        past=past,
         extractor=_extractor(config, programmer) if rule.search else None,
         strategies=strategies,
         run=RunDir(run).identity(),

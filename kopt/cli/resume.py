@@ -25,6 +25,7 @@ CHANGEABLE = (
     "keep_best",
     "search.iterations",
     "programmer.wait_s",
+    "tracker",
 )
 """What a resumed run may change: how far the trees grow, not what they become."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TextIO
 
 from rich.console import Console
@@ -16,6 +17,7 @@ from kopt.cli.output import write_json
 from kopt.cli.progress import Progress
 from kopt.cli.summary import summarize, summary_json, summary_text
 from kopt.cli.suspended import suspended_line
+from kopt.cli.tracked import tracked
 from kopt.config import RunConfig
 from kopt.data.journal_files import JOURNAL_FOLDER, read_events
 from kopt.data.rundir import RunDir
@@ -47,10 +49,11 @@ def run_session(
     progress = Progress(searches=searches, budget=config.search.budget, console=words)
     if (run.path / JOURNAL_FOLDER).is_dir():
         progress.begin((record.search, record.body) for record in read_events(run.path))
-    job = Job(config=config, problems=problems, run_dir=run, observer=progress.observe)
     resume = f"kopt resume {run.path}"
     try:
-        with interruptible(), progress:
+        with interruptible(), progress, ExitStack() as stack:
+            observer = tracked(progress.observe, config, run, stack=stack, warn=progress.say)
+            job = Job(config=config, problems=problems, run_dir=run, observer=observer)
             (outcome,) = run_fleet(
                 [job], resume=resume, on_target=progress.on_target, warn=progress.say
             )

@@ -93,7 +93,5 @@ def records_told(recollection: Recollection, *, updates: int) -> tuple[StrategyR
         recollection: of the search.
         updates: that stood in the journal by then.
     """
-    for update in recollection.updates[:updates]:
-        if update.expansion is None:
-            return records_from_json(update.entries)
-    return ()
+    update = recollection.began_with("tracker", updates=updates)
+    return () if update is None else records_from_json(update.entries)

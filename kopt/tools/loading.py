@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 
 from kopt.errors import ConfigError
+from kopt.part_file import run_file
 from kopt.tools.registry import ToolRegistry
 
 _loaded: dict[Path, tuple[str, ...]] = {}
@@ -25,10 +22,8 @@ def load_tool_file(path: str | Path) -> tuple[str, ...]:
     file = Path(path).expanduser().resolve()
     if file in _loaded:
         return _loaded[file]
-    if not file.is_file():
-        raise ConfigError(f"tools file {path}: expected a Python file, found none")
     before = set(ToolRegistry.names())
-    _run(file)
+    run_file(path, what="tools file")
     names = tuple(sorted(set(ToolRegistry.names()) - before))
     if not names:
         raise ConfigError(
@@ -36,19 +31,3 @@ def load_tool_file(path: str | Path) -> tuple[str, ...]:
         )
     _loaded[file] = names
     return names
-
-
-def _run(file: Path) -> ModuleType:
-    # A name of its own for each path, so that two files called tools.py are two modules.
-    name = f"kopt_tools_{hashlib.sha256(str(file).encode()).hexdigest()[:16]}"
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"tools file {file}: expected a .py file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[name]
-        raise ConfigError(f"tools file {file}: {type(error).__name__}: {error}") from error
-    return module

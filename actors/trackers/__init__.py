@@ -1,0 +1,1 @@
+"""Adapters of the tracker port (kopt.tracker): TensorBoard, Weights & Biases."""

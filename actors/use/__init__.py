@@ -1,0 +1,1 @@
+"""What a run found, as a module to put into a model."""
