@@ -18,6 +18,7 @@ from typing import NamedTuple
 from kopt.data.answers import answer_from_text
 from kopt.data.finding_json import findings_from_json
 from kopt.data.memory_json import values_of
+from kopt.data.precedents import PastRuns
 from kopt.data.strategies import StrategyFile
 from kopt.driver.limits import Spent
 from kopt.driver.recall import recalled
@@ -54,6 +55,8 @@ class Remembering:
     """Draws the lessons of the search memory; None: they are by rule."""
     strategies: StrategyFile | None = None
     """Of the tracker, read when a search begins and added to when it ends; None: neither."""
+    past: PastRuns | None = None
+    """Where retrieval finds what a search begins with; None: it is off."""
     run: str = ""
     """What tells the run from any other; contributions to the tracker are keyed by it."""
     warn: Callable[[str], None] = _say_nothing
@@ -93,6 +96,7 @@ class Memories:
         """
         self._rule = remembering.rule
         self._extractor = remembering.extractor
+        self._past = remembering.past
         self._tracking = None
         if remembering.strategies is not None:
             self._tracking = Tracking(
@@ -111,14 +115,19 @@ class Memories:
         self._failures_in_a_row = 0
 
     def begin(self, task: SearchTask) -> None:
-        """Journal what the tracker says to a search that starts.
+        """Journal what earlier runs say to a search that starts; what was journalled stays.
 
         Raises:
             StoreError: the journal cannot be written.
         """
-        update = None if self._tracking is None else self._tracking.began_with(task)
-        if update is not None:
-            self._keep(task, update)
+        if self._tracking is not None and task.recollection.began_with("tracker") is None:
+            update = self._tracking.began_with(task)
+            if update is not None:
+                self._keep(task, update)
+        if self._past is not None and task.recollection.began_with("retrieval") is None:
+            found = self._past.find(task.spec.problem, on_cpu=self._target.device == "cpu")
+            entries = values_of([] if found is None else [found])
+            self._keep(task, MemoryUpdated(expansion=None, origin="retrieval", entries=entries))
 
     async def catch_up(self, tasks: Sequence[SearchTask]) -> None:
         """Keep what an earlier driver died before it had kept.
@@ -127,7 +136,7 @@ class Memories:
             StoreError: the journal cannot be written, or an answer is missing.
         """
         for task in tasks:
-            if task.started and not task.ended and not task.recollection.has_begun:
+            if task.started and not task.ended and not task.recollection.has_asked:
                 self.begin(task)
         if not self._rule.search:
             return

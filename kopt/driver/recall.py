@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kopt.data.memory_json import precedent_from_json
 from kopt.driver.task import SearchTask
 from kopt.driver.tracking import records_told
 from kopt.expansion import Expansion
@@ -29,10 +30,12 @@ def recalled(task: SearchTask, expansion: Expansion, *, rule: MemoryRule) -> tup
     experience: tuple[Tried, ...] = ()
     if rule.experience is not None:
         experience = recollection.experience(rule.experience, told=known.told)
+    precedent = recollection.began_with("retrieval", updates=known.updates)
     memory = Memory(
         entries=recollection.entries(known.updates) if rule.search else (),
         experience=experience,
         strategies=records_told(recollection, updates=known.updates),
+        precedent=None if precedent is None else precedent_from_json(precedent.entries),
         guidelines=rule.guidelines,
     )
     return memory, history

@@ -46,10 +46,22 @@ class Recollection:
         self._known: dict[int, Known] = {}
         self._learned_from: set[int | None] = set()
 
+    def began_with(self, origin: str, *, updates: int | None = None) -> MemoryUpdated | None:
+        """Return what the search was told from one origin before its first expansion.
+
+        Args:
+            origin: `tracker` or `retrieval`.
+            updates: of the memory that count, the first ones; None for all.
+        """
+        for update in self.updates[:updates]:
+            if update.expansion is None and update.origin == origin:
+                return update
+        return None
+
     @property
-    def has_begun(self) -> bool:
-        """Whether an expansion was asked, or something was told at the search's beginning."""
-        return bool(self._known) or None in self._learned_from
+    def has_asked(self) -> bool:
+        """Whether an expansion was asked."""
+        return bool(self._known)
 
     def asked(self, expansion: Expansion, *, updates: int | None = None) -> None:
         """Note that an expansion was asked now.

@@ -39,8 +39,13 @@ class MemoryConfig(Section):
     there. A search is told what it says when the search begins. Null: none."""
     guidelines: Switch = "off"
     """The shipped guidelines for the device."""
+    retrieval: Switch = "off"
+    """The lineage of the fastest kernel of the most similar past problem, never of the problem
+    itself. A search is told what earlier runs had found when it began."""
+    past: str | None = None
+    """Folder of the runs that retrieval looks at. Null: the one that this run lies in."""
 
-    @field_validator("search", "history", "experience", "guidelines", mode="before")
+    @field_validator("search", "history", "experience", "guidelines", "retrieval", mode="before")
     @classmethod
     def _a_word(cls, value: object) -> object:
         # YAML 1.1 reads on and off as truth values.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kopt.memory.entry import MemoryEntry
+from kopt.memory.precedent import Precedent
 from kopt.memory.tracker import StrategyRecord
 from kopt.memory.tried import Tried
 
@@ -19,5 +20,7 @@ class Memory:
     """The experience queue, the oldest first."""
     strategies: tuple[StrategyRecord, ...] = ()
     """What the tracker said when the search began."""
+    precedent: Precedent | None = None
+    """How the most similar past problem was made fast; None where there is none."""
     guidelines: bool = False
     """Whether the shipped guidelines are told."""

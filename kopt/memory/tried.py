@@ -28,6 +28,8 @@ class Tried:
     """The verdict in one line."""
     speedup: float | None = None
     """Over the baseline; None unless correct."""
+    time_us: float | None = None
+    """Of one call; None unless correct."""
     speedup_ci: tuple[float, float] | None = None
     over: float = 1.0
     """Speed-up of what it was made from, where that was right; else 1, the baseline itself."""
@@ -89,6 +91,7 @@ def tried_of(
         kind=verdict.kind,
         reason=_line(verdict.reason),
         speedup=None if timing is None else timing.speedup,
+        time_us=None if timing is None else timing.time_us,
         speedup_ci=None if timing is None else timing.speedup_ci,
         over=before.timing.speedup if isinstance(before, Correct) else 1.0,
         parent_kind=None if before is None else before.kind,

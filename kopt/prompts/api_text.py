@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from kopt.api import Api
 from kopt.prompts.excerpts import fenced
 
-MAX_SIGNATURE = 110
-"""Characters of one signature; of a longer one the last parameters are left out."""
+MAX_SIGNATURE = 125
+"""Characters of one signature; a longer one loses its defaults, then its last parameters."""
 NAMES_SHARE = 0.12
 """Of the bound, kept for names without parameters."""
+_DEFAULT = re.compile(r"=(?:\([^()]*\)|\[[^\[\]]*\]|'[^']*'|\"[^\"]*\"|[^,()]*)(?=, |\)$)")
 
 
 def api_text(api: Api, *, max_characters: int) -> str:
@@ -37,6 +40,9 @@ def api_text(api: Api, *, max_characters: int) -> str:
 
 
 def _short(signature: str) -> str:
+    """Return a signature that is not too long: that a parameter exists is worth its default."""
+    if len(signature) > MAX_SIGNATURE:
+        signature = _DEFAULT.sub("", signature)
     if len(signature) <= MAX_SIGNATURE:
         return signature
     return f"{signature[:MAX_SIGNATURE].rpartition(', ')[0]}, …)"

@@ -30,7 +30,7 @@ from kopt.prompts.policy_text import policy_text
 from kopt.prompts.profile_text import beside_the_result, profile_text
 from kopt.prompts.target_text import languages_text
 from kopt.prompts.templates import filled
-from kopt.prompts.tokens import estimated_tokens
+from kopt.prompts.tokens import MESSAGE, estimated_tokens
 from kopt.prompts.verdict_text import verdict_text
 
 AnswerForm = Literal["fenced", "json", "file"]
@@ -52,7 +52,7 @@ def build(
     """
     system, stable, budget = _stable(request, budget, form)
     changing = (*CHANGING, _CLOSINGS[form])
-    left = budget.tokens - estimated_tokens(f"{system}\n\n{stable}")
+    left = budget.tokens - estimated_tokens(f"{system}\n\n{stable}") - 2 * MESSAGE
     budget = fitted(
         budget,
         lambda tried: _joined(changing, request, tried),

@@ -44,9 +44,10 @@ def _peaks(gpu: Gpu) -> str:
         f"{precision} {tflops:g}{' (no matrix unit)' if precision in VECTOR else ''}"
         for precision, tflops in gpu.tflops.items()
     )
+    reached = f" ({gpu.reached_tb_per_s:g} reached)" if gpu.reached_tb_per_s else ""
     return (
         f"{gpu.num_sms} multiprocessors, {gpu.l2_mib:g} MiB of L2 cache, {gpu.tb_per_s:g} TB/s of "
-        f"memory bandwidth; peaks in TFLOP/s: {peaks}."
+        f"memory bandwidth{reached}; peaks in TFLOP/s: {peaks}."
     )
 
 

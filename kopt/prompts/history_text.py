@@ -10,8 +10,9 @@ from kopt.ports import WriteRequest
 from kopt.prompts.budget import Budget
 from kopt.prompts.excerpts import short_line
 from kopt.prompts.templates import filled
+from kopt.prompts.verdict_text import in_us
 
-MAX_STRATEGY = 160
+MAX_STRATEGY = 300
 """Characters of a strategy in a line."""
 MAX_REASON = 120
 """Characters of why a candidate failed."""
@@ -59,7 +60,8 @@ def outcome_line(tried: Tried) -> str:
     gain = ""
     if tried.parent_kind == "correct" and tried.gain is not None:
         gain = f", {tried.gain:.3g}x what it was made from"
-    return f"{what} ({tried.language}): right, {tried.speedup:.3g}x the baseline{gain}"
+    time = "" if tried.time_us is None else f"{in_us(tried.time_us)} us, "
+    return f"{what} ({tried.language}): right, {time}{tried.speedup:.3g}x the baseline{gain}"
 
 
 def _latest(lines: Sequence[str], before: int, *, max_characters: int) -> list[str]:

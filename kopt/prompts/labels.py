@@ -10,6 +10,7 @@ import json
 import re
 
 from kopt.candidate import Language
+from kopt.foreign_language import taken_languages
 
 MAX_STRATEGY = 400
 """Characters of a strategy; more is cut, visibly."""
@@ -79,13 +80,14 @@ def declared_language(text: str) -> Language | None:
     found: Language | None = None
     for match in _LANGUAGE.finditer(text):
         if _begins_line(text, match.start()):
-            found = _SPOKEN.get(match["name"].lower(), found)
+            found = spoken_language(match["name"]) or found
     return found
 
 
 def spoken_language(word: str) -> Language | None:
     """Return the language that a word names, such as a fence's `cuda`; None where it names none."""
-    return _SPOKEN.get(word.strip(" .{}").lower())
+    name = word.strip(" .{}").lower()
+    return next((each for each in taken_languages() if each == name), _SPOKEN.get(name))
 
 
 def first_sentence(text: str) -> str:

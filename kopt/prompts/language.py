@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from kopt.candidate import Language
+from kopt.foreign_language import taken_languages, told_by_module
 from kopt.prompts.parsing import parsed
 
 ORDER: tuple[Language, ...] = ("helion", "cuda", "cute", "triton", "cpp")
@@ -69,7 +70,8 @@ def chosen_language(source: str, *, tree: ast.Module | None, declared: Language 
     used = set(_by_text(source) if tree is None else _by_tree(source, tree))
     if declared is not None and (declared in used or not used):
         return declared
-    return next((language for language in ORDER if language in used), "torch")
+    order = (*taken_languages(), *ORDER)
+    return next((language for language in order if language in used), "torch")
 
 
 def _by_text(source: str) -> Iterator[Language]:
@@ -117,6 +119,9 @@ def _by_expressions(tree: ast.Module) -> Iterator[Language]:
 
 
 def _of_module(module: str) -> Iterator[Language]:
+    foreign = told_by_module(module)
+    if foreign is not None:
+        yield foreign
     for name, language in _MODULES.items():
         if module == name or module.startswith(f"{name}."):
             yield language

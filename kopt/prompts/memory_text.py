@@ -1,4 +1,4 @@
-"""The memory in words: strategies of earlier runs, experience, the five sections of the search.
+"""The memory in words: of earlier runs strategies and a precedent, of the search five sections.
 
 KernelPro puts its memory into the system message; here it stands among what changes, so that a
 server still knows the start of the prompt (prefix caching). The journal has everything; what does
@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kopt.memory.entry import HEADINGS, TITLES, Heading, MemoryEntry
+from kopt.memory.precedent import Precedent
 from kopt.memory.tracker import StrategyRecord, pertinent
 from kopt.memory.tried import Tried
 from kopt.ports import WriteRequest
 from kopt.prompts.budget import Budget
-from kopt.prompts.excerpts import short_line
+from kopt.prompts.excerpts import fenced, middle_out, short_line
 from kopt.prompts.history_text import outcome_line
 from kopt.prompts.templates import filled
 
+MIN_SOURCE = 400
+"""Characters of a precedent's source below which it is left out."""
 _ADVICE = {
     "AVOID": "AVOID: it rarely paid",
     "PREFER": "PREFER: it has always paid",
@@ -34,7 +37,8 @@ def memory_section(request: WriteRequest, budget: Budget) -> str:
         pertinent(memory.strategies, bottleneck=bottleneck),
         max_characters=budget.memory // 4,
     )
-    left = budget.memory - len(strategies)
+    precedent = _precedent(memory.precedent, max_characters=budget.memory // 2)
+    left = budget.memory - len(strategies) - len(precedent)
     experience = _experience(
         memory.experience, max_characters=left // 2 if memory.entries else left
     )
@@ -42,7 +46,7 @@ def memory_section(request: WriteRequest, budget: Budget) -> str:
         _not_told_twice(request),
         max_characters=max(0, left - len(experience)),
     )
-    blocks = (strategies, experience, entries)
+    blocks = (strategies, precedent, experience, entries)
     text = "\n\n".join(filter(None, blocks))
     return filled("memory", memory=text) if text else ""
 
@@ -123,6 +127,27 @@ def _strategies(records: Sequence[StrategyRecord], *, max_characters: int) -> st
     left_out = len(records) - len(lines)
     more = [f"- … {left_out} less tried left out …"] if left_out else []
     return "\n".join(["### Strategies in earlier runs", "", *lines, *more])
+
+
+def _precedent(precedent: Precedent | None, *, max_characters: int) -> str:
+    """Return how a past problem was made fast: its steps, then as much of the source as fits."""
+    if precedent is None:
+        return ""
+    kind = f" of kind {precedent.family}" if precedent.family else ""
+    lines = [f"- … {precedent.older} earlier left out …"] if precedent.older else []
+    for step in precedent.steps:
+        speedup = "" if step.speedup is None else f", {step.speedup:.3g}x"
+        lines.append(short_line(f"- {step.strategy or 'no words'}: {step.kind or 'lost'}{speedup}"))
+    head = (
+        f"Another problem{kind} was made {precedent.speedup:.3g}x as fast as its baseline. It "
+        "computes something else: take over ideas that fit, no numbers. Step by step:"
+    )
+    told = "\n".join(["### A problem alike, in earlier runs", "", head, "", *lines])
+    left = max_characters - len(told)
+    if left < MIN_SOURCE:
+        return middle_out(told, max_characters=max_characters)
+    source = fenced(middle_out(precedent.source, max_characters=left), info="python")
+    return f"{told}\n\nIts fastest version ({precedent.language}):\n\n{source}"
 
 
 def _experience(items: Sequence[Tried], *, max_characters: int) -> str:

@@ -9,6 +9,7 @@ from kopt.profile_analysis import ProfileAnalysis
 from kopt.prompts.evidence_text import kernels_text
 from kopt.prompts.excerpts import middle_out, short_line
 from kopt.prompts.feedback_text import feedback_text
+from kopt.prompts.verdict_text import light_us
 from kopt.tools.diagnosis import Diagnosis
 from kopt.tools.feedback import Feedback, feedback
 from kopt.tools.techniques import techniques_of
@@ -58,7 +59,7 @@ def beside_the_result(attempt: Attempt) -> Attempt:
     and a prompt would contradict itself.
     """
     verdict, evidence = attempt.evaluation.verdict, attempt.evidence
-    if not isinstance(verdict, Correct) or verdict.timing.sol_us is None:
+    if not isinstance(verdict, Correct) or light_us(verdict.timing) is None:
         return attempt
     if evidence is None or evidence.roofline is None:
         return attempt

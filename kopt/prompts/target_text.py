@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kopt.candidate import Language
+from kopt.foreign_language import foreign_language
 from kopt.ports import Target
 from kopt.prompts.api_text import api_text
 from kopt.prompts.excerpts import fenced
@@ -32,6 +33,9 @@ def languages_text(target: Target, *, api_characters: int = 0) -> str:
 
 
 def _guide(language: Language, target: Target) -> str:
+    foreign = foreign_language(language)
+    if foreign is not None:
+        return foreign.guide.strip()
     match language:
         case "triton":
             return filled("triton", example=fenced(example("triton"), info="python"))

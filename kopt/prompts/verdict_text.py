@@ -22,6 +22,11 @@ MAX_CHECKS = 8
 """Failed checks that are listed."""
 MAX_PASSED = 16
 """Passed checks that are named."""
+BYTES_ALONE = "inputs and outputs moved once; operations do not count"
+"""What the speed of light is the time of: of a large matrix product, much too little."""
+LEAST_SHARE = 0.01
+"""Of the speed of light: below it the figure is not told. It does not count inputs whose single
+elements rounding hides in the output (a mean of many), and is then no aim."""
 STAGES: dict[str, str] = {
     "static": "Its text alone was refused; nothing of it was run.",
     "build": "It did not build: this is from the import that compiles it ahead.",
@@ -108,29 +113,39 @@ def _verdict(verdict: Verdict, *, log_characters: int) -> list[str]:
 
 def _timing(timing: Timing) -> str:
     low, high = timing.speedup_ci
+    sol_us = light_us(timing)
     first, last = timing.time_ci_us
     rows = [
-        ("this version", timing.time_us, f"95 % of the median: {_us(first)} to {_us(last)}"),
+        ("this version", timing.time_us, f"95 % of the median: {in_us(first)} to {in_us(last)}"),
         ("eager PyTorch", timing.eager_us, ""),
         ("torch.compile", timing.compile_us, ""),
         ("torch.compile, max-autotune", timing.max_autotune_us, ""),
-        ("speed of light of the problem", timing.sol_us, ""),
+        ("speed of light of the problem", sol_us, BYTES_ALONE),
     ]
     table = ["| | time of one call, us | |", "|---|---|---|"]
-    table += [f"| {name} | {_us(time)} | {note} |" for name, time, note in rows if time is not None]
-    share = timing.sol_share
-    roof = "" if share is None else f" It reaches {share:.0%} of the speed of light."
+    table += [
+        f"| {name} | {in_us(time)} | {note} |" for name, time, note in rows if time is not None
+    ]
+    roof = ""
+    if sol_us is not None:
+        roof = f" It reaches {sol_us / timing.time_us:.0%} of the speed of light."
     slower = " It is slower than the baseline." if high < 1.0 else ""
     if low <= 1.0 <= high:
         slower = " That is no difference beyond the noise."
     return (
         f"It is right. Speed-up {timing.speedup:.3g} [{low:.3g}, {high:.3g}] over the baseline "
-        f"`{timing.baseline}` ({_us(timing.baseline_us)} us in the same race).{slower}{roof}\n\n"
+        f"`{timing.baseline}` ({in_us(timing.baseline_us)} us in the same race).{slower}{roof}\n\n"
         + "\n".join(table)
     )
 
 
-def _us(time_us: float) -> str:
+def light_us(timing: Timing) -> float | None:
+    """Return the speed of light as it is told of a result; None where it is no aim or not known."""
+    share = timing.sol_share
+    return None if share is None or share < LEAST_SHARE else timing.sol_us
+
+
+def in_us(time_us: float) -> str:
     """Return microseconds with four digits, whole from 1,000 on: no exponent."""
     return f"{time_us:.4g}" if time_us < 1_000 else f"{time_us:.0f}"
 

@@ -7,6 +7,7 @@ EXAMPLE_ID = "softmax-0003-1f9c2a7b"
 _EXAMPLE = f"""\
 prompt: {EXAMPLE_ID}
 strategy: one fused library call in place of four element-wise passes over memory
+language: torch
 
 ```python
 import torch
@@ -22,6 +23,7 @@ class ModelNew(nn.Module):
 ```
 
 strategy: exponentials in base 2, with the scale folded into one constant
+language: torch
 
 ```python
 import torch
@@ -48,8 +50,9 @@ kopt asks here for faster programs. Whoever answers, a person or an agent, needs
 1. Each file in `prompts/` is an open question: what is wanted, how it is judged, where to answer.
 2. Answer it in `answers/<id>.md`; `<id>` is the name of the prompt's file. Any order will do.
 3. The first line is `prompt: <id>`. An answer that names another prompt is refused.
-4. For each candidate follow a line `strategy: …` and one fenced block with a whole Python module,
-   which defines `ModelNew`. Give as many as the prompt wants, or fewer, each a different idea.
+4. For each candidate follow a line `strategy: …`, a line `language: …` and one fenced block with a
+   whole Python module, which defines `ModelNew`. Give as many as the prompt wants, or fewer, each a
+   different idea.
 5. Write it under another name (`answers/<id>.md.tmp`) first and rename it when it is whole. For one
    that is not whole, kopt waits until it has not changed for {settle_s:g} s.
 6. What was used moves to `taken/`, with its prompt. A second answer to it is put aside.

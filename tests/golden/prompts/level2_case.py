@@ -275,6 +275,7 @@ def tried(number: int, strategy: str, speedup: float | None, *, over: float = 1.
         else "correct",
         speedup=speedup,
         speedup_ci=interval,
+        time_us=None if speedup is None else 1489.0 / speedup,
         over=over,
         parent_kind=None if number == 1 else "correct",
     )

@@ -18,6 +18,7 @@ REQUIRED = {
     ("variant", "kernelopt/c1"): ["search=beam"],
 }
 """What a choice cannot do without, and has no default for."""
+REQUIRED |= {("price", name): ["programmer=openai"] for name in config_groups()["price"]}
 CHOICES = [(group, name) for group, names in config_groups().items() for name in names]
 
 
@@ -50,7 +51,7 @@ def test_every_yaml_file_is_a_choice_or_the_root():
     assert found == {"config.yaml"}
     assert set(config_groups()) == {
         *("search", "programmer", "evaluate", "findings", "memory", "problems"),
-        *("cluster", "tasks", "experiment", "budget", "variant"),
+        *("cluster", "tracker", "tasks", "experiment", "budget", "variant", "price"),
     }
 
 
@@ -129,3 +130,27 @@ def test_a_sweep_without_m_says_what_to_do():
 )
 def test_a_bad_override_is_one_line(override: str, words: str):
     assert words in error_of(override)
+
+
+def test_a_models_price_is_a_choice_and_a_key_of_it_may_be_set():
+    config = compose_config(
+        ["programmer=openai", "price=gpt_4_1", "programmer.price.completion_usd_per_mtok=9"]
+    )
+    price = config.programmer.model_dump()["price"]
+    assert price == {
+        "prompt_usd_per_mtok": 2.0,
+        "cached_prompt_usd_per_mtok": 0.5,
+        "completion_usd_per_mtok": 9.0,
+    }
+
+
+def test_a_price_of_a_programmer_that_asks_no_model_is_refused():
+    assert "programmer" in error_of("programmer=rewriter", "price=gpt_4_1")
+
+
+def test_what_was_read_before_costs_no_more_than_what_is_new():
+    for name in config_groups()["price"]:
+        price = compose_config(["programmer=openai", f"price={name}"]).programmer.model_dump()
+        price = price["price"]
+        assert 0 < price["cached_prompt_usd_per_mtok"] <= price["prompt_usd_per_mtok"]
+        assert price["prompt_usd_per_mtok"] < price["completion_usd_per_mtok"]

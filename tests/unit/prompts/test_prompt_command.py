@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kopt.candidate import Candidate
 from kopt.cli import main
 from kopt.config import load
 from kopt.data.fold import RunState, fold
@@ -25,7 +26,9 @@ from kopt.testing.fakes import (
     ManualClock,
     ScriptedProgrammer,
     fresh_candidates,
+    hashed_verdict,
 )
+from kopt.verdict import Incorrect, Verdict
 
 TARGET = Target(device="cpu", name="test", arch="x86_64", languages=("torch",))
 PROBLEM = Problem(name="p", source="class Model: ...\n")
@@ -41,8 +44,22 @@ def told_in_words(request: WriteRequest) -> Answer:
     )
 
 
-def make_run(folder: Path, *, script=told_in_words, seeds: tuple[int, ...] = (0,)) -> RunDir:
-    config = load({"problem": "builtin/softmax", "search": {"kind": "mcts", "iterations": 4}})
+def mostly_wrong(problem: Problem, candidate: Candidate) -> Verdict:
+    if int(candidate.candidate_id[0], 16) % 3:
+        return Incorrect(check="values:own#0", detail="expected 1, found 2", error=None)
+    return hashed_verdict(problem, candidate)
+
+
+def make_run(
+    folder: Path,
+    *,
+    script=told_in_words,
+    judge=hashed_verdict,
+    seeds: tuple[int, ...] = (0,),
+    iterations: int = 4,
+) -> RunDir:
+    search = {"kind": "mcts", "iterations": iterations}
+    config = load({"problem": "builtin/softmax", "search": search})
     clock = ManualClock()
     run = RunDir.create(folder, "first", clock=clock)
     tasks = [
@@ -59,7 +76,7 @@ def make_run(folder: Path, *, script=told_in_words, seeds: tuple[int, ...] = (0,
         driver = Driver(
             tasks,
             programmer=ScriptedProgrammer(script),
-            evaluator=InstantEvaluator(),
+            evaluator=InstantEvaluator(judge),
             sink=journal,
             clock=clock,
             target=TARGET,
@@ -161,3 +178,22 @@ def test_the_stable_part_is_reported_with_each_prompt(run: RunDir, capfd) -> Non
         f"all {len(sent)} prompts of its search, {second['shared_tokens']:,} at that of the one "
         "before it"
     )
+
+
+def test_prompts_of_all_three_modes_are_printed_with_what_each_is_about(
+    tmp_path: Path, capfd
+) -> None:
+    run = make_run(tmp_path, judge=mostly_wrong, iterations=24)
+    texts: dict[str, str] = {}
+    for number in folded(run).searches["p/default/0"].expansions:
+        record = printed(capfd, str(run.path), f"@{number}")
+        messages = record["messages"]
+        assert isinstance(messages, list)
+        texts.setdefault(str(record["mode"]), messages[1]["text"])
+    assert set(texts) == {"initial", "debug", "optimize"}
+    assert "## The version" not in texts["initial"]
+    assert "Mend the version below" in texts["debug"]
+    assert "Make it faster" in texts["optimize"]
+    for mode in ("debug", "optimize"):
+        assert "## The version" in texts[mode]
+        assert "## What became of it" in texts[mode]

@@ -68,6 +68,24 @@ def test_a_prompt_has_one_speed_of_light() -> None:
     assert f"Speed of light: {parent.evidence.roofline.sol_us:.1f} us." in text
 
 
+def test_a_speed_of_light_that_leaves_most_inputs_out_is_no_aim() -> None:
+    made = CASES["profiled"]("tools")
+    parent = made.parent
+    timing = replace(parent.evaluation.verdict.timing, sol_us=0.05, time_us=140.0)
+    verdict = replace(parent.evaluation.verdict, timing=timing)
+    far = replace(parent, evaluation=replace(parent.evaluation, verdict=verdict))
+    text = build(replace(made, parent=far))[-1].text
+    assert "speed of light of the problem" not in text
+    assert "0% of the speed of light" not in text
+    assert f"Speed of light: {parent.evidence.roofline.sol_us:.1f} us." in text
+
+
+def test_a_speed_of_light_says_that_it_counts_bytes_alone() -> None:
+    text = build(CASES["profiled"]("tools"))[-1].text
+    line = next(each for each in text.splitlines() if "speed of light of the problem" in each)
+    assert line.endswith("| inputs and outputs moved once; operations do not count |")
+
+
 def test_a_profile_keeps_to_its_budget() -> None:
     made = CASES["profiled"]("raw")
     text = build(made, budget=Budget(profile=600))[-1].text

@@ -31,7 +31,7 @@ def test_a_hopper_is_told_with_its_own_instructions() -> None:
     text = device_text(gpu("sm_90", "NVIDIA H200"))
     for words in (
         "132 multiprocessors",
-        "4.8 TB/s",
+        "4.8 TB/s of memory bandwidth (4.3 reached)",
         "228 KiB of shared memory (a block may use 227)",
         "m64nNk16 fp16/bf16",
         "m16n8k8 tf32",
@@ -97,12 +97,31 @@ def test_an_appendix_keeps_to_its_bound_and_says_what_it_leaves_out(most) -> Non
         assert text == ""
 
 
+def signature_as_told(signature: str) -> str:
+    text = api_text(dataclasses.replace(API, signatures=(signature,)), max_characters=1_000)
+    return text.split("\n")[3]
+
+
 def test_a_long_signature_loses_its_last_parameters_visibly() -> None:
     long = "tl.f(" + ", ".join(f"parameter_{number}=None" for number in range(30)) + ")"
-    text = api_text(dataclasses.replace(API, signatures=(long,)), max_characters=1_000)
-    line = text.split("\n")[3]
-    assert line.endswith("=None, …)")
+    line = signature_as_told(long)
+    assert line.startswith("tl.f(parameter_0, parameter_1, ")
+    assert line.endswith(", …)")
     assert len(line) <= MAX_SIGNATURE + len(", …)")
+
+
+def test_a_long_signature_loses_its_defaults_before_any_parameter() -> None:
+    first = "tl.load(pointer, mask=None, boundary_check=(), tile=(16, 16), steps=[1, 2]"
+    long = f"{first}, padding_option='a, b', eviction_policy='', volatile=False, *, other=0)"
+    assert len(long) > MAX_SIGNATURE
+    assert signature_as_told(long) == (
+        "tl.load(pointer, mask, boundary_check, tile, steps, padding_option, eviction_policy, "
+        "volatile, *, other)"
+    )
+
+
+def test_a_short_signature_keeps_its_defaults() -> None:
+    assert signature_as_told("tl.f(x, axis=None, pad='')") == "tl.f(x, axis=None, pad='')"
 
 
 def test_languages_share_the_room_and_what_one_leaves_goes_to_the_next() -> None:
@@ -130,3 +149,11 @@ def test_languages_share_the_room_and_what_one_leaves_goes_to_the_next() -> None
 def test_a_language_that_is_not_offered_gets_no_appendix() -> None:
     target = dataclasses.replace(gpu("sm_90"), languages=("cuda", "torch"), apis=(API,))
     assert "Signatures" not in languages_text(target, api_characters=2_000)
+
+
+def test_triton_authors_are_told_how_float32_products_and_tile_copies_are_had() -> None:
+    target = Target(device="cuda", name="NVIDIA H200", arch="sm_90", languages=("triton",))
+    text = languages_text(target)
+    assert '`"tf32x3"`' in text
+    assert "TensorDescriptor.from_tensor(tensor, block_shape)" in text
+    assert "`triton.set_allocator`" in text
