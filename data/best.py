@@ -2,7 +2,8 @@
 
 For each problem the fastest correct candidates over all its searches, distinct by id: `rankN.py` is
 byte for byte the source that was judged, `rankN.json` its evaluation with where it came from,
-`reference.py` the problem, and `verify.py` checks and times them with nothing but PyTorch.
+`reference.py` the problem, `verify.py` checks and times them with nothing but PyTorch, and
+`README.txt` says how to put one into a model.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from kopt.data.atomic import make_folder, store_error, write_bytes
+from kopt.data.best_how_to import HOW_TO_FILE, how_to
 from kopt.data.fold import RunState
 from kopt.data.rundir import RunDir
 from kopt.evaluation import EvalJson, rank
@@ -62,7 +64,9 @@ def write_best(run: RunDir, state: RunState, *, keep: int = 3) -> dict[str, list
         ]
         problem = run.problem(problem_id)
         _write(folder / "reference.py", problem.source)
-        _write(folder / "verify.py", verify_script(problem, module_mode=_module_mode(run)))
+        mode = _module_mode(run)
+        _write(folder / "verify.py", verify_script(problem, module_mode=mode))
+        _write(folder / HOW_TO_FILE, how_to(problem, run=run.path, module_mode=mode))
         _remove_ranks_above(folder, len(paths))
         written[problem_id] = paths
     return written

@@ -299,7 +299,11 @@ def _apply_to_memory(search: SearchState, body: MemoryUpdated) -> str | None:
     place = "its beginning" if body.expansion is None else f"expansion {body.expansion}"
     if body.expansion is not None and body.expansion not in search.expansions:
         return f"{place} was not asked"
-    if any(each.expansion == body.expansion for each in search.memory):
+    # A search may begin with what several earlier ones left: one update of each origin.
+    origin = body.origin if body.expansion is None else None
+    if any(
+        each.expansion == body.expansion and origin in (None, each.origin) for each in search.memory
+    ):
         return f"{place} was remembered before"
     search.memory.append(body)
     return None

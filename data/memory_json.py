@@ -1,4 +1,4 @@
-"""Entries of a memory and records of the strategy tracker as JSON values in the journal."""
+"""Entries of a memory, the tracker's records and precedents as JSON values in the journal."""
 
 from __future__ import annotations
 
@@ -10,15 +10,29 @@ from pydantic import TypeAdapter, ValidationError
 
 from kopt.errors import StoreError
 from kopt.memory.entry import MemoryEntry
+from kopt.memory.precedent import Precedent
 from kopt.memory.tracker import StrategyRecord
 
 _ENTRIES = TypeAdapter(tuple[MemoryEntry, ...])
+_PRECEDENTS = TypeAdapter(tuple[Precedent, ...])
 _RECORDS = TypeAdapter(tuple[StrategyRecord, ...])
 
 
-def values_of(items: Iterable[MemoryEntry | StrategyRecord]) -> list[dict[str, Any]]:
-    """Return entries or records as plain values."""
+def values_of(items: Iterable[MemoryEntry | StrategyRecord | Precedent]) -> list[dict[str, Any]]:
+    """Return entries, records or precedents as plain values."""
     return [asdict(item) for item in items]
+
+
+def precedent_from_json(values: Sequence[object]) -> Precedent | None:
+    """Return the precedent that a search began with; None where there was none.
+
+    Raises:
+        StoreError: it is none.
+    """
+    try:
+        return next(iter(_PRECEDENTS.validate_python(values)), None)
+    except ValidationError as error:
+        raise StoreError("journal", f"not a precedent: {error.errors()[0]['msg']}") from error
 
 
 def entries_from_json(values: Sequence[object]) -> tuple[MemoryEntry, ...]:

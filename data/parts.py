@@ -21,6 +21,7 @@ from kopt.identity import canonical_json
 _JSON_COLUMNS = frozenset(
     field.name for field in JOURNAL_SCHEMA if b"json" in (field.metadata or {})
 )
+_INTEGERS = frozenset(field.name for field in JOURNAL_SCHEMA if pa.types.is_integer(field.type))
 _BOOLEANS = {
     kind: frozenset(field.name for field in fields(event_type) if field.type == "bool")
     for kind, event_type in EVENT_TYPES.items()
@@ -40,11 +41,11 @@ def write_part(path: Path, records: Iterable[dict[str, Any]]) -> None:
     """
     rows = list(records)
     try:
-        columns = [_column(field, rows) for field in JOURNAL_SCHEMA]
-        unknown = {key for row in rows for key in row} - set(JOURNAL_SCHEMA.names)
-        if unknown:
-            raise StoreError(str(path), f"no column for {', '.join(sorted(unknown))}")
-        table = pa.Table.from_arrays(columns, schema=JOURNAL_SCHEMA)
+        columns = _columns(rows, path=path)
+        table = pa.Table.from_arrays(
+            [pa.array(columns[field.name], type=field.type) for field in JOURNAL_SCHEMA],
+            schema=JOURNAL_SCHEMA,
+        )
         with replacing(path) as temporary:
             pq.write_table(table, temporary, compression="zstd")
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
@@ -83,14 +84,27 @@ def last_seq(path: Path) -> int:
         raise StoreError(str(path), f"not a journal part: {error}") from error
 
 
-def _column(field: pa.Field[Any], rows: list[dict[str, Any]]) -> pa.Array[Any]:
-    values = [row.get(field.name) for row in rows]
-    if field.name in _JSON_COLUMNS:
-        values = [None if value is None else canonical_json(value) for value in values]
-    elif pa.types.is_integer(field.type):
-        values = [int(value) if isinstance(value, bool) else value for value in values]
-    array: pa.Array[Any] = pa.array(values, type=field.type)
-    return array
+def _columns(rows: list[dict[str, Any]], *, path: Path) -> dict[str, list[Any]]:
+    """Return each column's values: a record has a dozen keys, and there are sixty columns.
+
+    Raises:
+        StoreError: a record has a key that no column is for.
+    """
+    columns: dict[str, list[Any]] = {name: [None] * len(rows) for name in JOURNAL_SCHEMA.names}
+    for number, row in enumerate(rows):
+        for key, value in row.items():
+            column = columns.get(key)
+            if column is None:
+                unknown = sorted({key for row in rows for key in row} - columns.keys())
+                raise StoreError(str(path), f"no column for {', '.join(unknown)}")
+            if value is None:
+                continue
+            if key in _JSON_COLUMNS:
+                value = canonical_json(value)
+            elif value is True or value is False:
+                value = int(value) if key in _INTEGERS else value
+            column[number] = value
+    return columns
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

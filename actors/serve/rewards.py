@@ -5,6 +5,7 @@ The columns of `kopt export --format rl` (configuration `prompts`) are what both
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -59,23 +60,32 @@ def trl_reward(client: RewardClient, *, failed: float | None = None) -> RewardFu
 
 
 def verifiers_environment(dataset: Any, client: RewardClient) -> Any:  # noqa: ANN401 - its own types
-    """Return a single-turn `verifiers` environment over a data set of prompts.
+    """Return a single-turn environment of `verifiers` before 0.3 over a data set of prompts.
+
+    Later versions: `kopt.actors.serve.verifiers_taskset`.
 
     Args:
         dataset: with the columns of the configuration `prompts`.
         client: of the service.
 
     Raises:
-        ConfigError: verifiers is not installed.
+        ConfigError: verifiers is not installed, or a later one.
     """
     try:
         import verifiers  # type: ignore[import-not-found,unused-ignore]
     except ImportError as error:
         raise ConfigError("verifiers is not installed: `pip install verifiers`") from error
+    if not hasattr(verifiers, "SingleTurnEnv"):
+        raise ConfigError(
+            f"expected verifiers before 0.3, found {verifiers.__version__}: its taskset is "
+            "kopt.actors.serve.verifiers_taskset"
+        )
 
-    def kopt_reward(completion: Any, info: dict[str, Any], **more: Any) -> float:  # noqa: ANN401
+    async def kopt_reward(completion: Any, info: dict[str, Any], **more: Any) -> float:  # noqa: ANN401
         del more
-        (answer,) = client.judge([{"completion": completion, **info}])
+        # In a thread: rollouts share one event loop, and a slow candidate is its own matter.
+        item = {"completion": _messages(completion), **info}
+        (answer,) = await asyncio.to_thread(client.judge, [item])
         return float(answer["reward"] or 0.0)
 
     def with_info(row: dict[str, Any]) -> dict[str, Any]:
@@ -84,3 +94,13 @@ def verifiers_environment(dataset: Any, client: RewardClient) -> Any:  # noqa: A
 
     rubric = verifiers.Rubric(funcs=[kopt_reward])
     return verifiers.SingleTurnEnv(dataset=dataset.map(with_info), rubric=rubric)
+
+
+def _messages(completion: Any) -> Any:  # noqa: ANN401 - texts, or messages of several kinds
+    """Return a completion as JSON has it: messages may be objects."""
+    if isinstance(completion, str):
+        return completion
+    return [
+        each if isinstance(each, dict) else {"role": each.role, "content": each.content}
+        for each in completion
+    ]

@@ -36,7 +36,7 @@ def _field(
     )
 
 
-TEXT, INT, REAL = pa.string(), pa.int64(), pa.float64()
+TEXT, INT, REAL, TIMES = pa.string(), pa.int64(), pa.float64(), pa.list_(pa.float32())
 
 CORPUS_SCHEMA = pa.schema(
     [
@@ -67,6 +67,9 @@ CORPUS_SCHEMA = pa.schema(
         _field("source", TEXT, "Python module of the candidate; null: none, or lost", null=True),
         _field("language", TEXT, "of its kernels; null: no candidate", null=True),
         _field("strategy", TEXT, "what its author meant to do; null: no candidate", null=True),
+        _field(
+            "techniques", pa.list_(TEXT), "that the strategy names; null: no candidate", null=True
+        ),
         _field("programmer", TEXT, "who wrote it; null: no candidate", null=True),
         _field("messages", pa.list_(MESSAGE), "prompt as sent; null: nobody was asked", null=True),
         _field("completion", TEXT, "the author's own words; null: none", null=True),
@@ -89,6 +92,8 @@ CORPUS_SCHEMA = pa.schema(
         _field("speedup_hi", REAL, "null unless correct", null=True, unit="the same, 95 %"),
         _field("time_us", REAL, "cold median of a call; null unless correct", null=True, unit="us"),
         _field("baseline_us", REAL, "null unless correct", null=True, unit="us"),
+        _field("samples_us", TIMES, "behind time_us; null: none kept", null=True, unit="us"),
+        _field("baseline_samples_us", TIMES, "beside samples_us, in pairs", null=True, unit="us"),
         _field("sol_share", REAL, "1 is the speed of light; null: not known", null=True, unit="1"),
         _field("reason", TEXT, "the verdict in a line; null: not judged", null=True),
         _field("reward", REAL, "that the tree backed up; null: it was not told", null=True),

@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from kopt.data.corpus.columns import SCHEMA_VERSION
 from kopt.data.corpus.gathering import GatheredSearch
 from kopt.data.corpus.run_texts import RunTexts
 from kopt.data.corpus.trial_row import Judged, TrialRow, findings_json
+from kopt.memory.technique import labels_of
 
 _NOT_JUDGED: dict[str, Any] = dict.fromkeys(
     (
         *("verdict", "eval", "cached", "ladder", "track", "device", "speedup", "speedup_lo"),
         *("speedup_hi", "time_us", "baseline_us", "sol_share", "reason"),
+        *("samples_us", "baseline_samples_us"),
     )
 )
+
+
+_labels = lru_cache(maxsize=4_096)(labels_of)
+AHEAD_ROWS = 256
+"""Rows whose texts are read at once."""
+
+
+def full_rows(
+    search: GatheredSearch, rows: Sequence[TrialRow], *, texts: RunTexts
+) -> Iterator[dict[str, Any]]:
+    """Give every column of each row of a search.
+
+    Args:
+        search: that the rows are of.
+        rows: of `trial_rows`.
+        texts: of the run.
+    """
+    for start in range(0, len(rows), AHEAD_ROWS):
+        part = rows[start : start + AHEAD_ROWS]
+        texts.read_ahead(
+            (sha256 for row in part for sha256 in _artefacts(row)),
+            own=(text for row in part for text in _own_texts(row)),
+        )
+        for row in part:
+            yield full_row(search, row, texts=texts)
 
 
 def full_row(search: GatheredSearch, row: TrialRow, *, texts: RunTexts) -> dict[str, Any]:
@@ -28,6 +57,7 @@ def full_row(search: GatheredSearch, row: TrialRow, *, texts: RunTexts) -> dict[
     started, asked, made, answer = search.started, row.expansion, row.made, row.answer
     problem = texts.problem(started["problem"])
     redact = texts.redactor
+    strategy = None if made is None else redact.text(made["strategy"])
     profile = row.profile
     trace = texts.tokens(None if answer is None else answer.get("trace"))
     evidence = None if profile is None else profile.evidence
@@ -38,11 +68,11 @@ def full_row(search: GatheredSearch, row: TrialRow, *, texts: RunTexts) -> dict[
     versions: dict[str, Any] = texts.manifest.get("versions") or {}
     return {
         "schema": SCHEMA_VERSION,
-        "run": texts.run.name,
+        "run": texts.name,
         "search": search.name,
         "problem": started["problem"],
         "problem_name": started["problem_name"],
-        "problem_source": None if problem is None else redact.text(problem.source),
+        "problem_source": texts.problem_source(started["problem"]),
         "problem_dtype": None if problem is None else problem.dtype,
         "problem_family": "" if problem is None else problem.family,
         "problem_revision": "" if problem is None else redact.text(problem.revision),
@@ -64,7 +94,8 @@ def full_row(search: GatheredSearch, row: TrialRow, *, texts: RunTexts) -> dict[
         "parent": asked["parent"] if made is None else made["parent"],
         "source": None if made is None else texts.text(made["source"]),
         "language": None if made is None else made["language"],
-        "strategy": None if made is None else redact.text(made["strategy"]),
+        "strategy": strategy,
+        "techniques": None if strategy is None else list(_labels(strategy)),
         "programmer": None if made is None else made["programmer"],
         "messages": None if row.prompt is None else texts.chat(row.prompt),
         "completion": _words(answer, "text", texts=texts),
@@ -95,6 +126,33 @@ def full_row(search: GatheredSearch, row: TrialRow, *, texts: RunTexts) -> dict[
     }
 
 
+def _artefacts(row: TrialRow) -> Iterator[str | None]:
+    """Every text of a row that is an artefact."""
+    yield row.prompt
+    if row.answer is not None:
+        yield row.answer.get("text")
+        yield row.answer.get("reasoning")
+    if row.made is not None:
+        yield row.made["source"]
+    if row.profile is not None:
+        yield row.profile.evidence.get("ref")
+
+
+def _own_texts(row: TrialRow) -> Iterator[str | None]:
+    """The texts of a row's events that seldom come again."""
+    if row.judged is not None:
+        yield row.judged.text
+        yield row.judged.reason
+    if row.answer is not None:
+        yield row.answer.get("fault")
+        yield row.answer["tool_calls"]
+    if row.made is not None:
+        yield row.made["strategy"]
+    if row.profile is not None:
+        yield findings_json(row.profile)
+        yield None if row.profile.analysis is None else row.profile.analysis["analysis"]
+
+
 def _profiled_s(row: TrialRow, evidence: dict[str, Any] | None) -> float:
     """Seconds of the profile, where it was this row's: a candidate may have several rows."""
     if evidence is None or row.made is None:
@@ -122,6 +180,8 @@ def _judged(judged: Judged, *, texts: RunTexts) -> dict[str, Any]:
         "speedup_hi": high,
         "time_us": judged.time_us,
         "baseline_us": judged.baseline_us,
+        "samples_us": judged.samples_us or None,
+        "baseline_samples_us": judged.baseline_samples_us or None,
         "sol_share": judged.sol_share,
         "reason": texts.redactor.text(judged.reason),
     }

@@ -10,6 +10,7 @@ agrees with a chance of 0.994.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import zlib
 from collections import defaultdict
@@ -43,12 +44,18 @@ def tokens(source: str) -> list[str]:
     return [token for token in _TOKEN.findall(source) if token]
 
 
+def source_digest(source: str) -> str:
+    """Return what names a source whatever its layout and comments."""
+    return hashlib.sha256("\0".join(tokens(source)).encode("utf-8", "replace")).hexdigest()
+
+
 def signature(source: str) -> Signature:
     """Return the MinHash of a source: shape [BINS], equal on every machine."""
     words = tokens(source)
     codes = np.fromiter(map(_code, words), np.uint64, len(words))
     count = max(1, len(codes) - SHINGLE + 1)
-    codes = np.pad(codes, (0, max(0, SHINGLE - len(codes))))
+    if len(codes) < SHINGLE:
+        codes = np.pad(codes, (0, SHINGLE - len(codes)))
     mixed = np.zeros(count, np.uint64)
     for place in range(SHINGLE):
         mixed = _mix(mixed ^ codes[place : place + count])

@@ -64,6 +64,26 @@ def raw_events(folder: Path, losses: Losses) -> Iterator[Event]:
                 yield event
 
 
+def events_of(folder: Path, search: str) -> Iterator[Event]:
+    """Give what can be read of one search's events, in order; the rest of a journal is skipped.
+
+    Args:
+        folder: the journal's.
+        search: its name.
+
+    Raises:
+        StoreError: the folder cannot be listed.
+    """
+    losses = Losses()
+    for number in file_numbers(folder):
+        part, lines = part_path(folder, number), open_path(folder, number)
+        if part.exists():
+            events = _of_part(part, losses, search=search)
+        else:
+            events = (event for event in _of_lines(lines, losses) if event["search"] == search)
+        yield from (event for event in events if not upgraded(event))
+
+
 def search_ends(folder: Path) -> dict[str, int]:
     """Return where each search ended last: its name to the sequence number of that event.
 
@@ -80,7 +100,7 @@ def search_ends(folder: Path) -> dict[str, int]:
     return ends
 
 
-def _of_part(path: Path, losses: Losses) -> Iterator[Event]:
+def _of_part(path: Path, losses: Losses, *, search: str | None = None) -> Iterator[Event]:
     try:
         with pq.ParquetFile(path) as part:
             version = _version(part)
@@ -89,6 +109,8 @@ def _of_part(path: Path, losses: Losses) -> Iterator[Event]:
                 losses.lose("part of another version", path.name, why=why)
                 return
             for batch in part.iter_batches(batch_size=BATCH_ROWS):
+                if search is not None:
+                    batch = batch.filter(pc.equal(batch.column("search"), pa.scalar(search)))
                 yield from _of_batch(batch, where=path.name, losses=losses)
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         losses.lose("part that cannot be read", path.name, why=_first_line(error))

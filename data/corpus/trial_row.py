@@ -37,6 +37,8 @@ class Judged:
     speedup_ci: tuple[float, float] | None
     time_us: float | None
     baseline_us: float | None
+    samples_us: list[float] | None
+    baseline_samples_us: list[float] | None
     sol_share: float | None
     reason: str
     gpu_s: float
@@ -180,6 +182,8 @@ def _judged(event: Event | None, losses: Losses, *, search: str) -> Judged | Non
             speedup_ci=None if interval is None else (interval[0], interval[1]),
             time_us=record["time_us"],
             baseline_us=record["baseline_us"],
+            samples_us=record.get("samples_us"),
+            baseline_samples_us=record.get("baseline_samples_us"),
             sol_share=record["sol_share"],
             reason=record["reason"],
             gpu_s=0.0 if event["cached"] else gpu_s,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from kopt.candidate import SEED_PROGRAMMER
-from kopt.data.corpus.near_duplicates import THRESHOLD, tokens
+from kopt.data.corpus.near_duplicates import THRESHOLD, source_digest
 from kopt.data.corpus.splits import SplitRule
 from kopt.data.corpus.trial_row import Judged, TrialRow
 from kopt.problem import Problem
@@ -82,8 +81,3 @@ class Choice:
         if self.min_speedup is not None and (low is None or low < self.min_speedup):
             return "not fast enough"
         return ""
-
-
-def source_digest(source: str) -> str:
-    """Return what names a problem's source whatever its layout and comments."""
-    return hashlib.sha256("\0".join(tokens(source)).encode()).hexdigest()

@@ -6,7 +6,7 @@ it lies `card.json`, with all counts.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 from kopt.data.atomic import write_bytes
 from kopt.data.corpus.losses import Losses
 from kopt.data.corpus.run_texts import RunTexts
+from kopt.data.exports.tables import Format
 from kopt.identity import canonical_json
 from kopt.version import __version__
 
@@ -41,15 +42,15 @@ _TITLES = {
 class Card:
     """What is counted while an export is written."""
 
-    format: str
+    format: Format
     settings: dict[str, Any] = field(default_factory=dict)
     """What was asked for, beside the defaults."""
     runs: list[dict[str, Any]] = field(default_factory=list)
     splits: dict[str, Counter[str]] = field(default_factory=dict)
     """Configuration to split to rows."""
-    families: dict[str, set[str]] = field(default_factory=dict)
+    families: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """Split to the families in it."""
-    values: dict[str, Counter[str]] = field(default_factory=dict)
+    values: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """Column to value to rows."""
     left_out: Counter[str] = field(default_factory=Counter)
     losses: Losses = field(default_factory=Losses)
@@ -64,8 +65,20 @@ class Card:
         for column in COUNTED:
             if column in row:
                 value = row[column]
-                self.values.setdefault(column, Counter())["" if value is None else str(value)] += 1
-        self.families.setdefault(split, set()).add(str(row.get("problem_family", "")))
+                self.values[column]["" if value is None else str(value)] += 1
+        self.families[split].add(str(row.get("problem_family", "")))
+
+    def add(self, other: Card) -> None:
+        """Count what was counted of other rows of the same export; runs are added by `add_run`."""
+        for split, families in other.families.items():
+            self.families[split] |= families
+        for column, counts in other.values.items():
+            self.values[column].update(counts)
+        for table, counts in other.splits.items():
+            self.splits.setdefault(table, Counter()).update(counts)
+        self.left_out.update(other.left_out)
+        self.tried.update(other.tried)
+        self.faults.update(other.faults)
 
     def add_run(self, texts: RunTexts, *, searches: int, unfinished: int, rows: int) -> None:
         """Count a run that was read to its end."""
@@ -74,7 +87,7 @@ class Card:
         device: Mapping[str, Any] = texts.manifest.get("device") or {}
         self.runs.append(
             {
-                "run": texts.run.name,
+                "run": texts.name,
                 "status": status,
                 "searches": searches,
                 "unfinished_searches": unfinished,
@@ -87,7 +100,7 @@ class Card:
         )
         self.redacted.update(texts.redactor.counts)
         self.losses.counts.update(texts.losses.counts)
-        self.losses.places += [f"{texts.run.name}: {place}" for place in texts.losses.places]
+        self.losses.places += [f"{texts.name}: {place}" for place in texts.losses.places]
 
     def to_json(self) -> dict[str, Any]:
         """Return everything that was counted."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -47,8 +48,9 @@ def dpo_rows(searched: Searched) -> Iterator[dict[str, Any]]:
         asked = row.expansion
         groups[asked["parent"], row.prompt or asked["expansion"]].append(row)
     used: set[tuple[str | None, ...]] = set()
+    ahead = searched.read_ahead([row for rows in groups.values() for row in rows])
     for (_, prompt), rows in groups.items():
-        pairs = pairs_of(rows, searched=searched)
+        pairs = pairs_of([*islice(ahead, len(rows))], searched=searched)
         taken = 0
         for chosen, rejected, margin in pairs:
             if taken == searched.choice.max_pairs:

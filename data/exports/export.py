@@ -9,39 +9,33 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
-
-import pyarrow as pa
+from typing import Any
 
 from kopt.data.atomic import TEMPORARY_SUFFIX, make_folder, store_error, write_bytes
-from kopt.data.corpus.columns import CORPUS_SCHEMA
-from kopt.data.corpus.full_row import full_row
+from kopt.data.corpus.gathering import GatheredSearch
 from kopt.data.corpus.near_duplicates import NearDuplicates
 from kopt.data.corpus.run_texts import RunTexts
-from kopt.data.corpus.trial_row import TrialRow, trial_rows
+from kopt.data.corpus.views import VIEWS_FILE, views_sql
+from kopt.data.exports import blocks
+from kopt.data.exports.block_pool import BlockPool
+from kopt.data.exports.blocks import Block, Job, Piece, join_blocks, rows_about
 from kopt.data.exports.choice import Choice
 from kopt.data.exports.data_card import Card, write_card
-from kopt.data.exports.dpo import DPO_SCHEMA, dpo_rows
-from kopt.data.exports.guidelines import guidelines_json, guidelines_text, search_tallies
-from kopt.data.exports.rl import EPISODES_SCHEMA, PROMPTS_SCHEMA, episode_rows, prompt_rows
-from kopt.data.exports.searched import Searched
-from kopt.data.exports.sft import SFT_SCHEMA, sft_rows
-from kopt.data.exports.shard_writer import ShardWriter
+from kopt.data.exports.guidelines import guidelines_json, guidelines_text
+from kopt.data.exports.tables import FORMATS, SEARCH_BY_SEARCH, Format, tables_of
+from kopt.data.exports.writing import Writing
 from kopt.data.rundir import RunDir
 from kopt.data.strategies import StrategyFile
 from kopt.errors import ConfigError
 from kopt.identity import canonical_json
-from kopt.memory.tracker import Tally, summed
+from kopt.memory.tracker import Tally
 
-Format = Literal["corpus", "sft", "dpo", "rl", "guidelines"]
-FORMATS: tuple[Format, ...] = get_args(Format)
+__all__ = ["FORMATS", "GUIDELINES_FILE", "TRACKER_FILE", "Format", "export"]
+
 GUIDELINES_FILE = "guidelines.json"
 TRACKER_FILE = "tracker.json"
-
-Rows = Callable[[Searched], Iterator[dict[str, Any]]]
 
 
 def export(
@@ -52,10 +46,11 @@ def export(
     choice: Choice,
     settings: dict[str, Any],
     words: Sequence[str] = (),
+    processes: int = 1,
 ) -> Card:
     """Write an export and return its card.
 
-    Equal runs, choice and settings give equal bytes.
+    Equal runs, choice and settings give equal bytes, whatever the number of processes.
 
     Args:
         runs: in the order wanted.
@@ -64,10 +59,13 @@ def export(
         choice: what is taken; a corpus takes everything.
         settings: what was asked for, for the card.
         words: further names that must not remain in any text.
+        processes: that may write at once, >= 1, where the format's searches do not depend on each
+            other and there are enough of them; they are spawned, so a program that asks for
+            more than one keeps its own start under `if __name__ == "__main__"`.
 
     Raises:
         ConfigError: `out` is there and holds something.
-        StoreError: it cannot be written, or a journal cannot be listed.
+        StoreError: it cannot be written, a journal cannot be listed, or a process died.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"--out {out}: expected a new or empty folder, found one with files")
@@ -77,7 +75,18 @@ def export(
     shutil.rmtree(temporary, ignore_errors=True)
     make_folder(temporary)
     try:
-        data_files = _write(runs, temporary, format=format, choice=choice, card=card, words=words)
+        if format in SEARCH_BY_SEARCH:
+            job = Job(folder=temporary, format=format, choice=choice, words=tuple(words))
+            _write_blocks(runs, job=job, card=card, processes=processes)
+        else:
+            _write_in_turn(runs, temporary, choice=choice, card=card, words=words)
+        if format == "corpus" and card.splits["data"]:
+            write_bytes(temporary / VIEWS_FILE, views_sql().encode())
+        data_files = {
+            table: {split: f"{table}/{split}-*.parquet" for split in sorted(rows)}
+            for table, rows in card.splits.items()
+            if rows and table in tables_of(format)
+        }
         write_card(card, temporary, data_files=data_files)
         if out.exists():
             out.rmdir()
@@ -89,110 +98,76 @@ def export(
     return card
 
 
-def _write(
-    runs: Sequence[RunDir],
-    folder: Path,
-    *,
-    format: Format,  # noqa: A002
-    choice: Choice,
-    card: Card,
-    words: Sequence[str],
-) -> dict[str, dict[str, str]]:
-    """Write the tables of an export; return their files for the card."""
-    tables = _tables(format)
-    keeps_all = format in ("corpus", "guidelines", "dpo", "rl") or choice.near_duplicate is None
-    seen = None if keeps_all else NearDuplicates(threshold=choice.near_duplicate or 1.0)
-    tallies: list[Tally] = []
-    with ExitStack() as stack:
-        writers = {
-            name: stack.enter_context(ShardWriter(folder / name, schema))
-            for name, (schema, _) in tables.items()
-        }
+def _write_blocks(runs: Sequence[RunDir], *, job: Job, card: Card, processes: int) -> None:
+    """Write blocks of searches, then put their files and counts together in their order."""
+    reading = [RunTexts(run, words=job.words) for run in runs]
+    counts: list[Counter[str]] = [Counter() for _ in runs]
+    with BlockPool(job, processes=processes) as pool:
+        for block in _blocks(reading, counts=counts):
+            pool.write(block)
+        written = pool.finish()
+    tables = tables_of(job.format)
+    for table in tables:
+        card.splits[table] = Counter()
+    for each in written:
+        card.add(each.card)
+        for piece in each.pieces:
+            texts = reading[piece.run_number]
+            texts.losses.add(piece.losses)
+            texts.redactor.counts.update(piece.redacted)
+            counts[piece.run_number]["rows"] += piece.rows
+    join_blocks(written, job.folder, tables=tables)
+    for texts, count in zip(reading, counts, strict=True):
+        _add_run(card, texts, count)
+
+
+def _blocks(reading: Sequence[RunTexts], *, counts: Sequence[Counter[str]]) -> Iterator[Block]:
+    """Give the searches of runs, block by block, and count them."""
+    number = rows = 0
+    pieces: list[Piece] = []
+    for run_number, texts in enumerate(reading):
+        piece = Piece(run=texts.run.path, run_number=run_number, searches=[])
+        for search in _counted(texts, counts[run_number]):
+            piece.searches.append(search)
+            rows += rows_about(search)
+            if rows >= blocks.BLOCK_ROWS:
+                yield Block(number=number, pieces=(*pieces, piece))
+                number, rows, pieces = number + 1, 0, []
+                piece = Piece(run=texts.run.path, run_number=run_number, searches=[])
+        if piece.searches:
+            pieces.append(piece)
+    if pieces:
+        yield Block(number=number, pieces=tuple(pieces))
+
+
+def _write_in_turn(
+    runs: Sequence[RunDir], folder: Path, *, choice: Choice, card: Card, words: Sequence[str]
+) -> None:
+    """Write a format in which what is taken of a search depends on those before it."""
+    compares = card.format == "sft" and choice.near_duplicate is not None
+    seen = NearDuplicates(threshold=choice.near_duplicate or 1.0) if compares else None
+    with Writing(folder, format=card.format, choice=choice, card=card, seen=seen) as writing:
         for run in runs:
             texts = RunTexts(run, words=words)
-            for searched in _searches(texts, choice=choice, seen=seen, card=card):
-                problem = texts.problem(searched.problem)
-                split = choice.splits.split("" if problem is None else problem.family)
-                for name, (_, rows) in tables.items():
-                    for row in rows(searched):
-                        writers[name].add(split, row, characters=_characters(row))
-                        if name == next(iter(tables)):
-                            card.count(row, split=split)
-                if format == "guidelines":
-                    tallies += search_tallies(searched)
-                    tallies = list(summed(tallies))
-    if format == "guidelines":
-        _write_guidelines(folder, tallies)
-        card.splits["guidelines"] = Counter(techniques=len(tallies))
-    for name, writer in writers.items():
-        card.splits[name] = Counter({str(split): rows for split, rows in writer.rows.items()})
-    return {
-        name: {split: f"{name}/{split}-*.parquet" for split in sorted(writer.rows)}
-        for name, writer in writers.items()
-        if writer.rows
-    }
+            count: Counter[str] = Counter()
+            count["rows"] = writing.take(_counted(texts, count), texts=texts)
+            _add_run(card, texts, count)
+    if card.format == "guidelines":
+        _write_guidelines(folder, writing.tallies)
+        card.splits["guidelines"] = Counter(techniques=len(writing.tallies))
 
 
-def _searches(
-    texts: RunTexts, *, choice: Choice, seen: NearDuplicates | None, card: Card
-) -> Iterator[Searched]:
-    """Give the searches of a run, and count what there is before anything is left out."""
-    searches = unfinished = total = 0
+def _counted(texts: RunTexts, count: Counter[str]) -> Iterator[GatheredSearch]:
     for search in texts.searches():
-        rows = list(trial_rows(search, texts.losses))
-        searches += 1
-        unfinished += not search.has_ended
-        total += len(rows)
-        for row in rows:
-            _count_tried(card, row, texts=texts)
-        yield Searched(search, rows, texts=texts, choice=choice, seen=seen, left_out=card.left_out)
-    card.add_run(texts, searches=searches, unfinished=unfinished, rows=total)
+        count["searches"] += 1
+        count["unfinished"] += not search.has_ended
+        yield search
 
 
-def _count_tried(card: Card, row: TrialRow, *, texts: RunTexts) -> None:
-    if row.made is not None:
-        card.tried["not judged" if row.judged is None else row.judged.kind] += 1
-    elif row.answer is not None:
-        fault = texts.redactor.text(row.answer["fault"] or "it was not used")
-        card.faults[fault[:120]] += 1
-
-
-def _tables(format: Format) -> dict[str, tuple[pa.Schema, Rows]]:  # noqa: A002
-    match format:
-        case "corpus":
-            return {"data": (CORPUS_SCHEMA, _full_rows)}
-        case "sft":
-            return {"data": (SFT_SCHEMA, sft_rows)}
-        case "dpo":
-            return {"data": (DPO_SCHEMA, dpo_rows)}
-        case "rl":
-            known: set[str] = set()
-            return {
-                "episodes": (EPISODES_SCHEMA, episode_rows),
-                "prompts": (PROMPTS_SCHEMA, lambda each: prompt_rows(each, known=known)),
-            }
-        case "guidelines":
-            return {}
-
-
-def _full_rows(searched: Searched) -> Iterator[dict[str, Any]]:
-    for row in searched.rows:
-        yield full_row(searched.search, row, texts=searched.texts)
-
-
-def _characters(row: dict[str, Any]) -> int:
-    """Characters of a row's texts, about: what a row group's memory is bounded by."""
-    total = 0
-    for value in row.values():
-        kind = type(value)
-        if kind is str:
-            total += len(value)
-        elif kind is dict:
-            total += _characters(value)
-        elif kind is list and value:
-            nested = type(value[0]) is dict
-            total += sum(map(_characters, value)) if nested else 8 * len(value)
-    return total
+def _add_run(card: Card, texts: RunTexts, count: Counter[str]) -> None:
+    card.add_run(
+        texts, searches=count["searches"], unfinished=count["unfinished"], rows=count["rows"]
+    )
 
 
 def _write_guidelines(folder: Path, tallies: list[Tally]) -> None:

@@ -48,7 +48,7 @@ def facts_of(
     started = search.started
     problem = texts.problem(started["problem"])
     return {
-        "run": texts.run.name,
+        "run": texts.name,
         "search": search.name,
         "problem": started["problem"],
         "problem_name": started["problem_name"],

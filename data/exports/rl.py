@@ -73,7 +73,7 @@ PROMPTS_SCHEMA = pa.schema(
 
 def episode_rows(searched: Searched) -> Iterator[dict[str, Any]]:
     """Give the episodes of a search."""
-    rows = [row for row in searched.chosen() if row.node is not None]
+    rows = [row for row in searched.read_ahead([*searched.chosen()]) if row.node is not None]
     inner = {node for row in searched.rows for node in row.lineage}
     known: set[int | None] = set()
     for leaf in rows:
@@ -114,7 +114,7 @@ def prompt_rows(searched: Searched, *, known: set[str]) -> Iterator[dict[str, An
     """
     problem = searched.texts.problem(searched.problem)
     asked: set[int] = set()
-    for row in searched.rows:
+    for row in searched.read_ahead(searched.rows):
         ordinal = row.expansion["expansion"]
         why = searched.choice.why_no_problem(problem, problem_id=searched.problem)
         if why or problem is None or ordinal in asked:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kopt.data.corpus.gathering import GatheredSearch
 from kopt.data.corpus.near_duplicates import NearDuplicates
@@ -11,6 +11,9 @@ from kopt.data.corpus.run_texts import RunTexts
 from kopt.data.corpus.trial_row import TrialRow
 from kopt.data.exports.choice import Choice
 from kopt.data.exports.turns import Turn, Turns
+
+AHEAD_ROWS = 256
+"""Rows whose texts are read at once."""
 
 
 class Searched:
@@ -78,9 +81,34 @@ class Searched:
             return None
         return turn
 
+    def read_ahead(
+        self, rows: Sequence[TrialRow], *, with_sources: bool = False
+    ) -> Iterator[TrialRow]:
+        """Give rows, the texts of their turns read many at once.
+
+        Args:
+            rows: whose turns will be asked for.
+            with_sources: `is_new` will be asked too.
+        """
+        for start in range(0, len(rows), AHEAD_ROWS):
+            part = rows[start : start + AHEAD_ROWS]
+            self.texts.read_ahead(
+                sha256 for row in part for sha256 in _named(row, with_source=with_sources)
+            )
+            yield from part
+
     def is_new(self, row: TrialRow) -> bool:
         """Whether no source like a row's was taken before on its problem; it counts as taken."""
         if self._seen is None:
             return True
         source = self.turns.source(row)
         return source is None or not self._seen.seen(source, group=self.problem)
+
+
+def _named(row: TrialRow, *, with_source: bool) -> Iterator[str | None]:
+    """The artefacts that a row's turn is made of."""
+    yield row.prompt
+    if row.answer is not None:
+        yield row.answer.get("text")
+    if row.made is not None and (with_source or row.prompt is None):
+        yield row.made["source"]

@@ -35,11 +35,18 @@ SFT_SCHEMA = pa.schema(
 def sft_rows(searched: Searched) -> Iterator[dict[str, Any]]:
     """Give the conversations of a search."""
     choice = searched.choice
-    # The best first: of near-duplicates it is the one that stays.
-    for row in sorted(searched.chosen(), key=_low_end, reverse=True):
+    good = []
+    for row in searched.chosen():
         why = choice.why_not_good(row.judged)
-        if why or not searched.is_new(row):
-            searched.leave_out(why or "near-duplicate")
+        if why:
+            searched.leave_out(why)
+        else:
+            good.append(row)
+    # The best first: of near-duplicates it is the one that stays.
+    good.sort(key=_low_end, reverse=True)
+    for row in searched.read_ahead(good, with_sources=choice.near_duplicate is not None):
+        if not searched.is_new(row):
+            searched.leave_out("near-duplicate")
             continue
         turn = searched.turn(row)
         if turn is None:

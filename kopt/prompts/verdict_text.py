@@ -46,6 +46,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("weights", "parameters and buffers have to match the reference's by name, shape and dtype"),
     ("structure", "outputs have to have the reference's structure, shapes and dtypes"),
     ("two_outputs", "outputs of several calls, all alive, have to keep their values"),
+    ("repeats", "each of many calls on equal inputs has to be right"),
     ("timed_output", "the output of a timed call, on content that had changed"),
     ("inputs_unchanged", "`forward` wrote to its inputs"),
     ("aliasing", "outputs need memory of their own"),
@@ -56,7 +57,7 @@ MEANINGS: tuple[tuple[str, str], ...] = (
     ("deferred_work", "an output was not what it had been when its call was timed"),
     ("first_calls", "calls on inputs not seen before take longer than the time that is claimed"),
     ("track", "the work may not be left to libraries and PyTorch"),
-    ("fallback", "it runs what the reference itself runs, and nothing of its own"),
+    ("fallback", "it runs what the reference itself runs, and no kernel of its own"),
     ("speed_of_light", "the time is below what moving the outputs through memory takes"),
 )
 """Start of a check's name to what it looks at."""

@@ -86,4 +86,5 @@ def test_the_public_names_are_a_decision() -> None:
         "TimedOut",
         "Verdict",
         "__version__",
+        "load",
     ]

@@ -14,8 +14,10 @@ from kopt.data.manifest import make_manifest
 from kopt.data.rundir import RunDir
 from kopt.events import (
     AnswerReceived,
+    EvidenceTaken,
     ExpansionAsked,
     ExpansionCancelled,
+    FindingsMade,
     PromptSent,
     RunEnded,
     SearchEnded,
@@ -127,6 +129,32 @@ class Scribe:
             told.append((self.node, one.candidate_id))
         return told
 
+    def profile(self, candidate: str, *, tools: list[str]) -> None:
+        """Findings of a candidate that was told in the first expansion."""
+        evidence = EvidenceTaken(
+            candidate=candidate,
+            expansion=0,
+            index=0,
+            ref=None,
+            level="timeline",
+            reason="",
+            cached=False,
+            profiled_s=1.5,
+        )
+        self.sink.append(self.name, evidence)
+        found = [{"tool": tool, "severity": "high", "title": f"bad {tool}"} for tool in tools]
+        findings = FindingsMade(
+            candidate=candidate,
+            expansion=0,
+            index=0,
+            findings=found,
+            left_out=0,
+            remarks=[],
+            energy_notes=[],
+            silent=[],
+        )
+        self.sink.append(self.name, findings)
+
     def give_up(self) -> None:
         """An expansion that nobody answered."""
         ordinal, self.ordinal = self.ordinal, self.ordinal + 1
@@ -163,6 +191,7 @@ def write_norm(sink: EventSink) -> None:
             ("three", three, Cheated(check="two_clocks", detail="they disagree")),
         ]
     )
+    scribe.profile(first[1], tools=["coalescing", "occupancy"])
     key = f"key {SECRETS[0]} and {SECRETS[1]}, password = '{SECRETS[5]}'"
     four = source_candidate(module(4) + f"# {key}\n", parent=first[1], strategy="vectorise")
     five = source_candidate(module(5), parent=first[1], strategy="vectorise")

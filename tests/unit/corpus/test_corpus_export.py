@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pyarrow.parquet as pq
 import pytest
 
@@ -179,14 +180,13 @@ def test_excluded_problems_are_found_by_their_text_whatever_its_layout(
     twin.write_text("class Model:\n\n    a = 1  # the same\n\ndef get_inputs(): return []\n")
     same = tmp_path / "same.py"
     same.write_text("class Model:\n  # other layout\n  a   = 1\n")
-    from kopt.data.exports.choice import source_digest
+    from kopt.data.corpus.near_duplicates import source_digest
 
     assert source_digest(same.read_text()) == source_digest("class Model:\n    a = 1\n")
     assert source_digest(twin.read_text()) != source_digest(same.read_text())
 
 
 def test_datasets_reads_every_table(make_run: Make, tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets", reason="the extra `corpus` is not installed")
     run = make_run()
     for kind, name, expected in (("sft", "data", 6), ("dpo", "data", 4), ("rl", "prompts", 3)):
         out = tmp_path / kind

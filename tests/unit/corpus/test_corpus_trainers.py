@@ -17,8 +17,8 @@ from kopt.data.exports.export import export
 from kopt.data.rundir import RunDir
 
 REASON = "the extra `train` is not installed"
+trl = pytest.importorskip("trl", reason=REASON)  # first: where it is missing, none is loaded
 datasets = pytest.importorskip("datasets", reason=REASON)
-trl = pytest.importorskip("trl", reason=REASON)
 transformers = pytest.importorskip("transformers", reason=REASON)
 
 pytestmark = [pytest.mark.train, pytest.mark.slow]

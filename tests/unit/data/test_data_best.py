@@ -92,6 +92,7 @@ def test_the_fastest_distinct_correct_candidates_are_ranked(tmp_path: Path) -> N
     folder = tmp_path / "best" / "mine-linear-sum"
     assert written == {PROBLEM.problem_id: [folder / f"rank{rank}.py" for rank in (1, 2, 3)]}
     assert sorted(path.name for path in folder.iterdir()) == [
+        "README.txt",
         "rank1.json",
         "rank1.py",
         "rank2.json",
