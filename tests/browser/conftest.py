@@ -11,9 +11,9 @@ import pytest
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[object]:
-    """A headless Chromium."""
+    """A headless Chromium. While it is open, its thread has an event loop that runs: no longer."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     with playwright.sync_playwright() as started:
