@@ -56,6 +56,7 @@ def test_a_run_of_own_parts_alone_is_searched_tracked_replayed_and_loaded(tmp_pa
         torch.testing.assert_close(module(*inputs), torch.relu(inputs[0] @ inputs[1]))
 
 
+@pytest.mark.soak
 def test_a_tracker_that_fails_costs_the_run_a_line(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def broken(config, run):\n    raise OSError('disk full')\n")
     said = run_kopt(

@@ -208,7 +208,7 @@ def test_refused_races_count_as_races_that_nobody_won():
 
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.soak
 def test_pretended_gpus_are_kept_busy_and_lose_nothing():
     row = fake_fleet(gpus=2, searches=1, pace_s=0.5)
     assert (row["judged"] + row["lost"], row["lost"], row["doubled"]) == (40, 0, 0)
@@ -217,7 +217,7 @@ def test_pretended_gpus_are_kept_busy_and_lose_nothing():
 
 
 @pytest.mark.ray
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_worker_killed_in_the_midst_of_a_run_costs_nothing(tmp_path):
     out = tmp_path / "scaling.json"
     words = ["device=cpu", "gpus=2", "problems=3", "candidates=2", "parts=fleet,kill"]
