@@ -85,7 +85,9 @@ def test_the_quickest_of_several_blocks_counts_for_a_candidate() -> None:
     assert too_long(mine, theirs, call_us=100.0, device="cpu") is None
 
 
-def test_a_disturbed_block_of_the_references_excuses_nobody() -> None:
-    mine = Longer(seen_us=[(300.0, 100.0)] * 2, unseen_us=[(400.0, 200.0)] * 2)
-    theirs = Longer(seen_us=[(500.0, 300.0)] * 2, unseen_us=[(500.0, 300.0), (900.0, 700.0)])
+def test_inputs_that_come_from_memory_may_take_their_time() -> None:
+    mine = Longer(seen_us=[(300.0, 100.0)], unseen_us=[(450.0, 250.0)])
+    theirs = Longer(seen_us=[(500.0, 300.0)], unseen_us=[(500.0, 300.0)])
+    # 0.1 * 100 + 10 = 20 us, and 2 MB at 10 GB/s are 200 us more.
     assert too_long(mine, theirs, call_us=100.0, device="cpu") is not None
+    assert too_long(mine, theirs, call_us=100.0, device="cpu", input_bytes=2_000_000) is None
