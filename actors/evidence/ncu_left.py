@@ -6,7 +6,6 @@ All of it is untrusted: candidates ran in there.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +60,7 @@ def said_of_jobs(folder: Path, num_jobs: int) -> list[dict[str, Any]]:
             record = json.loads(line)
         except ValueError:
             record = {}
-        said.append(record if isinstance(record, Mapping) else {})  # type: ignore[arg-type]
+        said.append(record if isinstance(record, dict) else {})
     return [*said, *({} for _ in range(num_jobs - len(said)))]
 
 

@@ -81,7 +81,11 @@ def verifiers_environment(dataset: Any, client: RewardClient) -> Any:  # noqa: A
             "kopt.actors.serve.verifiers_taskset"
         )
 
-    async def kopt_reward(completion: Any, info: dict[str, Any], **more: Any) -> float:  # noqa: ANN401
+    async def kopt_reward(
+        completion: Any,  # noqa: ANN401 - texts, or messages of several kinds
+        info: dict[str, Any],
+        **more: Any,  # noqa: ANN401 - whatever else verifiers passes
+    ) -> float:
         del more
         # In a thread: rollouts share one event loop, and a slow candidate is its own matter.
         item = {"completion": _messages(completion), **info}

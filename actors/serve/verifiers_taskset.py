@@ -27,6 +27,7 @@ from kopt.errors import ConfigError
 __all__ = ["KoptTaskset"]
 
 
+# verifiers is an extra of its own: where it is missing, its classes are untyped bases.
 class KoptTaskConfig(vf.TaskConfig):  # type: ignore[misc,unused-ignore]
     """Where completions are judged."""
 
