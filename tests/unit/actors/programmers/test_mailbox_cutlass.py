@@ -10,7 +10,7 @@ import pytest
 from kopt.actors.programmers.config import MailboxConfig
 from kopt.actors.programmers.postbox import MailboxProgrammer
 from kopt.errors import ConfigError
-from kopt.expansion import Expansion
+from kopt.expansion import first_expansion
 from kopt.ports import Target, WriteRequest
 from kopt.problem import Problem
 from kopt.testing.small_workplace import small_workplace
@@ -23,15 +23,7 @@ REQUEST = WriteRequest(
     search="set/one/arm/0",
     arm="arm",
     seed=0,
-    expansion=Expansion(
-        ordinal=0,
-        parent_node=0,
-        parent=None,
-        mode="initial",
-        num_candidates=1,
-        first_child=0,
-        seed=1,
-    ),
+    expansion=first_expansion(seed=1),
     parent=None,
 )
 

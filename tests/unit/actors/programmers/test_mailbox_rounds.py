@@ -13,7 +13,7 @@ from kopt.actors.programmers.postbox import MailboxProgrammer
 from kopt.actors.programmers.postbox.letter import letter_text, messages_of, prompt_id
 from kopt.data.rundir import RunDir
 from kopt.errors import AnswerAwaited
-from kopt.expansion import Expansion
+from kopt.expansion import first_expansion
 from kopt.memory.history import History
 from kopt.ports import Answer, WriteRequest
 from kopt.prompts import build
@@ -31,14 +31,8 @@ def request(ordinal: int = 0, *, wanted: int = 2) -> WriteRequest:
         search="set/one/arm/0",
         arm="arm",
         seed=0,
-        expansion=Expansion(
-            ordinal=ordinal,
-            parent_node=0,
-            parent=None,
-            mode="initial",
-            num_candidates=wanted,
-            first_child=ordinal * wanted,
-            seed=1,
+        expansion=first_expansion(
+            num_candidates=wanted, ordinal=ordinal, first_child=ordinal * wanted, seed=1
         ),
         parent=None,
     )

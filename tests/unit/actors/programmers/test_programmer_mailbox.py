@@ -13,11 +13,12 @@ from kopt.actors.programmers.config import MailboxConfig
 from kopt.actors.programmers.postbox import MailboxProgrammer
 from kopt.actors.programmers.postbox.folder import MAX_ANSWER_BYTES
 from kopt.actors.programmers.postbox.guide import EXAMPLE_ID, example_answer
-from kopt.actors.programmers.postbox.reply import read_reply
+from kopt.actors.programmers.postbox.reply import read_reply, read_words
+from kopt.agent_call import AgentCall, CallPlace
 from kopt.data.results import result_rows
 from kopt.errors import ConfigError, ProgrammerUnavailable
-from kopt.expansion import Expansion
-from kopt.ports import Answer, Target, WriteRequest
+from kopt.expansion import first_expansion
+from kopt.ports import Answer, Message, Target, WriteRequest
 from kopt.problem import Problem
 from kopt.search.config import BestOfNConfig
 from kopt.testing.fakes import InstantEvaluator
@@ -49,14 +50,8 @@ def request(ordinal: int = 0, *, wanted: int = 1, seed: int = 0) -> WriteRequest
         search=f"set/Plus One/arm/{seed}",
         arm="arm",
         seed=seed,
-        expansion=Expansion(
-            ordinal=ordinal,
-            parent_node=0,
-            parent=None,
-            mode="initial",
-            num_candidates=wanted,
-            first_child=ordinal * wanted,
-            seed=1,
+        expansion=first_expansion(
+            num_candidates=wanted, ordinal=ordinal, first_child=ordinal * wanted, seed=1
         ),
         parent=None,
     )
@@ -557,3 +552,41 @@ def test_a_search_is_answered_through_files_and_its_refusals_are_counted(tmp_pat
     (search,) = state.searches.values()
     assert search.ended is not None
     assert search.ended.reason == "budget"
+
+
+def test_a_part_of_a_role_is_answered_by_a_file_of_words(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        box = Box(tmp_path)
+        call = AgentCall(
+            place=CallPlace(4, "planner", 1, 2),
+            problem=request().problem,
+            search="set/Plus One/arm/0",
+            seed=0,
+            draw=1,
+            messages=(Message("system", "You plan."), Message("user", "Plan now.")),
+        )
+        asked = asyncio.create_task(box.programmer.say(call))
+        await until(box.open)
+        (prompt_id,) = box.open()
+        assert prompt_id.startswith("plus_one-0004-planner-")
+        letter = (box.path / "prompts" / f"{prompt_id}.md").read_text()
+        assert "part: planner, idea 1, turn 2" in letter
+        assert "Plan now." in letter
+        box.put(prompt_id, f"prompt: {prompt_id}\n")
+        await until(box.refused)
+        assert "it says nothing after its first line" in box.refused()[0]
+        box.put(prompt_id, f'prompt: {prompt_id}\n\n{{"plan": {{"direction": "fuse"}}}}\n')
+        reply = await asked
+        assert reply.completion.text == '{"plan": {"direction": "fuse"}}'
+        assert reply.sampling == {"prompt": prompt_id}
+        again = await box.programmer.say(call)
+        assert again.completion.text == reply.completion.text, "what was taken is told again"
+        await box.programmer.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_role_may_be_declined(tmp_path: Path) -> None:
+    reply = read_words(b"prompt: p\ndecline: not today\n", prompt_id="p")
+    assert (reply.declined, reply.fault) == ("not today", "")
+    assert read_words(b"prompt: q\nwords\n", prompt_id="p").fault.startswith("it answers prompt q")

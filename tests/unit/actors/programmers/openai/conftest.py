@@ -13,7 +13,7 @@ import pytest
 
 from kopt.actors.programmers.openai import OpenAIProgrammer
 from kopt.actors.programmers.openai_config import OpenAIConfig
-from kopt.expansion import Expansion
+from kopt.expansion import first_expansion
 from kopt.ports import Answer, Target, WriteRequest
 from kopt.problem import Problem
 from kopt.testing.openai_server import Behaviour, ScriptedServer, in_turn
@@ -36,15 +36,7 @@ def write_request(num_candidates: int = 1, *, seed: int = 7, ordinal: int = 0) -
         search="set/doubled/arm/0",
         arm="arm",
         seed=0,
-        expansion=Expansion(
-            ordinal=ordinal,
-            parent_node=0,
-            parent=None,
-            mode="initial",
-            num_candidates=num_candidates,
-            first_child=0,
-            seed=seed,
-        ),
+        expansion=first_expansion(num_candidates=num_candidates, ordinal=ordinal, seed=seed),
         parent=None,
     )
 

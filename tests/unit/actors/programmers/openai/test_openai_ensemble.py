@@ -86,7 +86,7 @@ def test_each_expansion_is_written_by_the_model_that_is_drawn(run, request_of) -
     assert models == ["ab"[drawn([3.0, 1.0], seed=seed)[0]] for seed in range(12)]
     assert asked == [models.count("a"), models.count("b")]
     assert it.said == [
-        f"programmer ensemble: expansions written by member 0 (a) {asked[0]}, 1 (b) {asked[1]}"
+        f"programmer ensemble: answered by member 0 (a) {asked[0]}, 1 (b) {asked[1]}"
     ]
 
 
