@@ -61,11 +61,19 @@ def _draws(node: fx.Node) -> bool:
     target = node.target
     if not isinstance(target, torch._ops.OpOverload):
         return False
-    return (
-        torch.Tag.nondeterministic_seeded in target.tags
-        or "inductor_seed" in target._schema.name
-        or "inductor_random" in target._schema.name
-    )
+    if "inductor_seed" in target._schema.name or "inductor_random" in target._schema.name:
+        return True
+    return torch.Tag.nondeterministic_seeded in target.tags and not _drops_nothing(node, target)
+
+
+def _drops_nothing(node: fx.Node, target: torch._ops.OpOverload) -> bool:
+    """Whether an operation that may drop out drops nothing: attention has a chance of 0 mostly."""
+    for place, argument in enumerate(target._schema.arguments):
+        if argument.name == "dropout_p":
+            given = node.args[place] if place < len(node.args) else None
+            chance = node.kwargs.get("dropout_p", given)
+            return bool((argument.default_value if chance is None else chance) == 0)
+    return False
 
 
 def _opaque(piece: Piece) -> Obstacle | None:

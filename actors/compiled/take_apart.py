@@ -180,8 +180,13 @@ def _equal(left: torch.Tensor, right: torch.Tensor) -> bool:
     return left.dtype == right.dtype and torch.equal(left, right)
 
 
-def _restitched(piece: Piece) -> tuple[bool, float]:
-    """Put every original kernel in its own place, and say whether the bits and the time stay."""
+def restitched_bits(piece: Piece) -> bool:
+    """Put every original kernel in its own place, and return whether the bits stay.
+
+    Args:
+        piece: with the arguments of an earlier call; what a call changes of them is as a call
+            leaves it.
+    """
     written = {write.variable for s in piece.code.steps for write in s.writes if write.of_caller}
     changed = [
         held
@@ -195,9 +200,14 @@ def _restitched(piece: Piece) -> tuple[bool, float]:
             held.copy_(kept)
         with replaced(piece, {}):
             again = [*piece.call(list(piece.arguments)), *changed]
-            same = all(map(_same_bits, plain, again))
-            restitched_us = call_time_us(piece.call, piece.arguments, repeats=REPEATS)
-    return same, restitched_us
+            return all(map(_same_bits, plain, again))
+
+
+def _restitched(piece: Piece) -> tuple[bool, float]:
+    """Whether the bits stay with every kernel in its own place, and what a call then takes."""
+    same = restitched_bits(piece)
+    with torch.no_grad(), replaced(piece, {}):
+        return same, call_time_us(piece.call, piece.arguments, repeats=REPEATS)
 
 
 def _same_bits(left: object, right: object) -> bool:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
+from kopt.data.problems.sizes import Sizes
 from kopt.environment import kernelbench_clone
 from kopt.part_file import PluginKind
 from kopt.problem import Dtype
@@ -34,6 +35,9 @@ class ProblemsConfig(Section):
 
     dtype: Dtype | None = None
     """Cast floating tensors of every problem to it; None keeps them as each problem makes them."""
+    sizes: Sizes = "full"
+    """`small` takes the sizes that a file names in its constant SMALL, to check a problem where its
+    own do not fit; figures of it say nothing of the problem."""
     kernelbench: KernelBenchConfig = Field(default_factory=KernelBenchConfig)
     sources: dict[SetName, PluginKind] = Field(default_factory=dict)
     """Sets of your own that a program makes: name to `path/to/mine.py:NAME`, a ProblemSource."""

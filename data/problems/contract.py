@@ -16,6 +16,11 @@ from kopt.problem import (
     REFERENCE_CLASS,
 )
 
+EXPECTED = (
+    "a model with get_inputs(), or a Triton, Helion, CUDA or load_inline kernel with its launch, "
+    "its reference and get_inputs()"
+)
+"""What a file may be (kopt.data.problems.normal), for errors."""
 MODULE_NAMES = ("Module", "nn.Module", "torch.nn.Module")
 
 
@@ -49,11 +54,15 @@ def contract_errors(source: str) -> list[str]:
     if isinstance(module, str):
         return [module]
     errors = _undefined(module)
+    if len(errors) > 1:
+        return [
+            f"it defines no class {REFERENCE_CLASS} and no {INPUTS_FUNCTION}(): expected {EXPECTED}"
+        ]
     functions = _functions(module)
     errors += [
-        f"{name}() must take no argument, and it takes {arity}"
+        f"{name}() must take no argument, and it takes {taken}"
         for name in (INPUTS_FUNCTION, INIT_INPUTS_FUNCTION, INPUT_CASES_FUNCTION)
-        if name in functions and (arity := _arity(functions[name].args, bound=0)).least > 0
+        if name in functions and (taken := arity(functions[name].args, bound=0)).least > 0
     ]
     model = next(
         (n for n in module.body if isinstance(n, ast.ClassDef) and n.name == REFERENCE_CLASS), None
@@ -118,14 +127,14 @@ def _model_errors(model: ast.ClassDef, functions: dict[str, ast.FunctionDef]) ->
     for maker, method in ((INPUTS_FUNCTION, "forward"), (INIT_INPUTS_FUNCTION, "__init__")):
         if method not in methods:
             continue
-        taken = _arity(methods[method].args, bound=1)
-        given = _literal_length(functions[maker]) if maker in functions else None
+        taken = arity(methods[method].args, bound=1)
+        given = literal_length(functions[maker]) if maker in functions else None
         if maker == INIT_INPUTS_FUNCTION and maker not in functions:
             given = 0
         if given is not None and not taken.accepts(given):
             errors.append(f"{maker}() gives {given} argument(s), Model.{method} takes {taken}")
     if INPUT_CASES_FUNCTION in functions:
-        forward = _arity(methods["forward"].args, bound=1) if "forward" in methods else None
+        forward = arity(methods["forward"].args, bound=1) if "forward" in methods else None
         errors += _case_errors(functions[INPUT_CASES_FUNCTION], forward)
     return errors
 
@@ -189,14 +198,15 @@ def _bound_names(body: list[ast.stmt]) -> set[str]:
     return names
 
 
-def _arity(arguments: ast.arguments, *, bound: int) -> Arity:
+def arity(arguments: ast.arguments, *, bound: int) -> Arity:
+    """Return how many arguments a signature takes, `bound` of them (such as self) left out."""
     positional = len(arguments.posonlyargs) + len(arguments.args) - bound
     least = max(0, positional - len(arguments.defaults))
     return Arity(least, None if arguments.vararg else positional)
 
 
-def _literal_length(function: ast.FunctionDef) -> int | None:
-    """Length of the list that every return of a function spells out, or None."""
+def literal_length(function: ast.FunctionDef) -> int | None:
+    """Return the length of the list that every return of a function spells out, or None."""
     lengths = {len(items) for items in _literal_returns(function) or ()}
     return lengths.pop() if len(lengths) == 1 else None
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from kopt.data.problems.config import ProblemsConfig
 from kopt.data.problems.contract import undefined
 from kopt.data.problems.family import family_of
-from kopt.data.problems.file_source import read_source
+from kopt.data.problems.file_source import read_source, text_form
+from kopt.data.problems.normal import NormalForm
 from kopt.data.problems.revision import folder_revision
 from kopt.errors import ConfigError
 from kopt.problem import Problem
@@ -56,30 +57,31 @@ class FolderSource:
 
     def load(self, name: str) -> Problem:
         """Return one of them; its revision is the folder's commit, or a digest of its problems."""
-        source = self._texts[0][name]
+        source, given, _ = self._texts[0][name]
         return Problem(
             name=f"{self._name}/{name}",
             source=source,
+            given=given,
             dtype=self._config.dtype,
             family=family_of(source),
             revision=self._revision,
         )
 
     @cached_property
-    def _texts(self) -> tuple[dict[str, str], list[str]]:
-        """Name to source of the problems; lines on the rest."""
-        found: dict[str, str] = {}
+    def _texts(self) -> tuple[dict[str, NormalForm], list[str]]:
+        """Name to text of the problems; lines on the rest."""
+        found: dict[str, NormalForm] = {}
         skipped: list[str] = []
         for path in self._files():
             try:
-                source = read_source(path)
+                form = text_form(read_source(path), where=str(path), config=self._config)
             except ConfigError as error:
                 skipped.append(str(error))
                 continue
-            if (reason := undefined(source)) is not None:
+            if (reason := undefined(form.source)) is not None:
                 skipped.append(f"{path} is no problem: {reason}")
                 continue
-            found[path.relative_to(self._path).with_suffix("").as_posix()] = source
+            found[path.relative_to(self._path).with_suffix("").as_posix()] = form
         return found, skipped
 
     def _files(self) -> list[Path]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kopt.data.problems.config import ProblemsConfig
 from kopt.data.problems.contract import contract_errors
-from kopt.data.problems.file_source import load_file
+from kopt.data.problems.file_source import FILE_SUFFIXES, load_file
 from kopt.data.problems.folder_source import FolderSource
 from kopt.data.problems.source import SOURCES, ProblemSource
 from kopt.data.problems.unknown import unknown_problem
@@ -48,9 +48,9 @@ def select(patterns: Sequence[str], config: ProblemsConfig) -> Selection:
     """Return the problems that the patterns name, each once, in the order asked.
 
     A pattern is a name (`builtin/softmax`), a glob over names (`kernelbench/level1/*`), a path
-    that ends in `.py`, or a folder, of which every problem file is taken; paths may be globs too.
-    Names of sets go before paths: `./builtin/x` is a path for sure. Problems of a glob or a folder
-    come in their set's order.
+    that ends in `.py` or `.cu`, or a folder, of which every problem file is taken; paths may be
+    globs too. Names of sets go before paths: `./builtin/x` is a path for sure. Problems of a glob
+    or a folder come in their set's order.
 
     Raises:
         ConfigError: a pattern names nothing (the text has close matches), a set is not here, a
@@ -107,7 +107,7 @@ def check_contracts(problems: Sequence[Problem]) -> None:
 
 
 def _matching(pattern: str, sources: dict[str, ProblemSource], config: ProblemsConfig) -> Selection:
-    if pattern.endswith(".py"):
+    if pattern.endswith(FILE_SUFFIXES):
         return _of_paths(_files(pattern), config)
     owner = _owner(pattern, sources)
     if owner is None:
@@ -137,7 +137,7 @@ def _of_paths(paths: Sequence[Path], config: ProblemsConfig) -> Selection:
     """
     found = Selection([], [])
     for path in paths:
-        if path.suffix == ".py":
+        if path.suffix in FILE_SUFFIXES:
             found.problems.append(load_file(path, config=config))
             continue
         source = FolderSource(path.resolve().name, path, config)
@@ -165,7 +165,7 @@ def _folders(pattern: str) -> list[Path]:
         return [path]
     if GLOB_CHARACTERS.isdisjoint(pattern):
         return []
-    return [path for path in _glob(path) if path.is_dir() or path.suffix == ".py"]
+    return [path for path in _glob(path) if path.is_dir() or path.suffix in FILE_SUFFIXES]
 
 
 def _glob(path: Path) -> list[Path]:

@@ -47,6 +47,8 @@ def _close(pattern: str, names: list[str]) -> list[str]:
         close = difflib.get_close_matches(last, siblings, n=CLOSE_MATCHES)
         return [siblings[name] for name in close]
     close = difflib.get_close_matches(pattern, names, n=CLOSE_MATCHES)
+    if last.isdecimal():
+        return close
     return close or [name for name in names if last and last in name][:CLOSE_MATCHES]
 
 

@@ -50,12 +50,21 @@ def close_without_searches(config: RunConfig, run: RunDir, *, out: TextIO | None
     Raises:
         StoreError: the run folder cannot be written.
     """
-    job = Job(config=config, problems=(), run_dir=run, observer=lambda _search, _body: None)
-    write_job_manifest(job, secret=0, earlier=None)
+    begin_without_searches(config, run)
     told = close_models(config, run, fold([]), as_text=out is None)
     if out is not None:
         write_json(out, {"run": run.name, "path": str(run.path), "results": [], **told})
     return DONE
+
+
+def begin_without_searches(config: RunConfig, run: RunDir) -> None:
+    """Write the manifest of a run that has nothing to search.
+
+    Raises:
+        StoreError: the run folder cannot be written.
+    """
+    job = Job(config=config, problems=(), run_dir=run, observer=lambda _search, _body: None)
+    write_job_manifest(job, secret=0, earlier=None)
 
 
 def models_text(run: RunDir, reports: Sequence[ModelReport]) -> str:

@@ -196,13 +196,17 @@ def _judged(
     if not isinstance(verdict, Correct):
         return report, replace(attempt, cause=_cause(verdict), reason=f"gate 3: {verdict.reason}")
     timing = verdict.timing
-    outcome = outcome_of(timing.speedup, timing.speedup_ci[0])
-    if outcome is None:
+    reached = outcome_of(
+        timing.speedup,
+        timing.speedup_ci[0],
+        has_gate=config.compiled.performance_gate == "on",
+    )
+    if reached is None:
         return report, replace(attempt, cause="performance", reason=f"gate 4: {verdict.reason}")
     report = replace(
         report,
-        outcome=outcome,
-        cause="" if outcome == "optimized" else "no_improvement",
+        outcome=reached[0],
+        cause=reached[1],
         speedup=timing.speedup,
         speedup_ci=timing.speedup_ci,
         baseline=timing.baseline,

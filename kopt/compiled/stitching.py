@@ -155,13 +155,19 @@ def nothing_gained(apart: Apart) -> tuple[Cause, str]:
     return "no_improvement", f"no sub-kernel became faster beyond doubt; {line}"
 
 
-def outcome_of(speedup: float, low: float) -> ModelOutcome | None:
-    """Return what a correct stitched model is; None where gate 4 refuses it.
+def outcome_of(
+    speedup: float, low: float, *, has_gate: bool = True
+) -> tuple[ModelOutcome, Cause] | None:
+    """Return what a correct stitched model is, and why it is no better; None where gate 4 refuses.
 
     Args:
         speedup: over the compiled baseline.
         low: lower end of its interval.
+        has_gate: whether there is a gate 4; without it (KernelOPT's ablation C3) a model that is
+            right takes the baseline's place however slow it is.
     """
     if speedup < 1.0 / SLOWER_MARGIN:
-        return None
-    return "optimized" if speedup > OPTIMIZED_SPEEDUP and low > 1.0 else "matched"
+        return None if has_gate else ("matched", "performance")
+    if speedup > OPTIMIZED_SPEEDUP and low > 1.0:
+        return "optimized", ""
+    return "matched", "no_improvement"

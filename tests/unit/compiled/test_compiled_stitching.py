@@ -51,11 +51,16 @@ def test_after_a_refusal_half_of_the_winners_are_tried_and_at_most_twice() -> No
 
 
 def test_outcomes_follow_the_speedup_and_its_interval() -> None:
-    assert outcome_of(1.2, 1.05) == "optimized"
-    assert outcome_of(1.2, 0.98) == "matched"
-    assert outcome_of(1.005, 1.001) == "matched"
-    assert outcome_of(0.98, 0.9) == "matched"
+    assert outcome_of(1.2, 1.05) == ("optimized", "")
+    assert outcome_of(1.2, 0.98) == ("matched", "no_improvement")
+    assert outcome_of(1.005, 1.001) == ("matched", "no_improvement")
+    assert outcome_of(0.98, 0.9) == ("matched", "no_improvement")
     assert outcome_of(0.96, 0.9) is None  # below 1/1.03 = 0.971
+
+
+def test_without_the_performance_gate_a_slower_model_takes_the_baselines_place() -> None:
+    assert outcome_of(0.5, 0.4, has_gate=False) == ("matched", "performance")
+    assert outcome_of(1.2, 1.05, has_gate=False) == ("optimized", "")
 
 
 def test_a_model_that_gains_nothing_says_who_has_its_time() -> None:

@@ -132,10 +132,19 @@ def test_nothing_asked_for_is_an_error():
 
 
 def test_every_fault_of_every_problem_is_a_line():
+    twice = "class Model:\n    pass\n\n\ndef get_inputs(n):\n    return []\n"
     with pytest.raises(ConfigError) as caught:
-        check_contracts([Problem(name="a", source="x = 1"), Problem(name="b", source="def")])
+        check_contracts([Problem(name="a", source=twice), Problem(name="b", source="def")])
     lines = str(caught.value).splitlines()
     assert [line.split(":")[0] for line in lines] == ["problem a", "problem a", "problem b"]
+
+
+def test_a_file_that_is_none_of_the_inputs_has_one_line():
+    with pytest.raises(ConfigError) as caught:
+        check_contracts([Problem(name="a", source="x = 1")])
+    (line,) = str(caught.value).splitlines()
+    assert line.startswith("problem a: it defines no class Model and no get_inputs(): expected ")
+    assert "Triton, Helion, CUDA or load_inline kernel" in line
 
 
 def git(folder: Path, *arguments: str) -> str:
