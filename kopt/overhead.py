@@ -1,13 +1,10 @@
-"""What a block of timed calls costs beside the calls, and what our clock therefore supports.
+"""What a block of timed calls costs beside the calls.
 
 Pure: numbers in, numbers out. The child of a candidate shares its process with the candidate, so
 that what it says of its own times is a claim. The child of a baseline holds trusted code alone: how
 much of our wall time its blocks spend beside the calls is measured there, on the same machine and
-between the candidate's own blocks, and allowed to the candidate too. What is left is its calls'.
-
-What our clock cannot see: a candidate that replaces the loop by a quicker one may hide as much as
-it saves there, some tens of microseconds a call on a CPU, on a GPU up to the pause and the flush.
-Source: DESIGN §5.4; exploits 20, 30, 31, 33.
+between the candidate's own blocks, and allowed to the candidate too. What is left is its calls'
+(kopt.hidden_time). Source: DESIGN §5.4; exploits 20, 30, 31, 33.
 """
 
 from __future__ import annotations
@@ -33,6 +30,10 @@ class Block:
     """All calls with what was done between them, by the child's clock."""
     calls_us: tuple[float, ...] = ()
     """Each call, by the child's clock, where it told them apart."""
+    pause_us: float = 0.0
+    """Head start that was commanded before each call; part of what passes beside it."""
+    starved: int = 0
+    """Calls whose head start was too short, by the child's word (kopt.head_start)."""
     free_share: float = 1.0
     """Of its time, in which no thread of the child waited for a processor; 1 where that is not
     known, or does not matter."""
@@ -87,18 +88,6 @@ def calm(blocks: Sequence[Block], *, share: float) -> Block:
 def beside_us(block: Block) -> float:
     """Return what passed beside each call, if the child's times of the calls are true."""
     return (block.wall_us - block.busy_us) / block.calls
-
-
-def supported_us(block: Block, *, trusted: Overhead, slack: float) -> float:
-    """Return the least time of one call that our clock supports; 0 where it supports any.
-
-    Args:
-        block: of the candidate.
-        trusted: what an honest block spends beside its calls.
-        slack: share of the overhead by which an honest candidate's may be larger, such as 0.1.
-    """
-    allowed_us = (1.0 + slack) * trusted.beside_us(block.calls)
-    return max(block.wall_us / block.calls - allowed_us, 0.0)
 
 
 def _quantile(values: list[float], share: float) -> float:

@@ -1,14 +1,14 @@
 """A/A study: how often an equal kernel is called faster, and how often a true 3 % gain is found.
 
-    python scripts/aa_study.py device=cuda trials=300 sizes=100,1000 gain_trials=100 --json
+    python scripts/aa_study.py device=cuda trials=300 gain_trials=100 limit_s=300 --json
 
 A trial is one race as an evaluation runs it (kopt.actors.supervisor.duel): candidate and baseline
 in children of their own, interleaved, with every check of clocks and outputs, stopped by the racing
 rule. Two processes of the same code may differ for good, so after a few races (`races_each`) both
 are ended and new ones loaded and verified; how far pairs of processes lie apart is printed. Kernels
-are chains of torch.relu, which once or a hundred times is the same function: an equal candidate has
-as many steps as the reference, and where a gain is to be found the reference has 3 % more. Elements
-are chosen so that a call takes about as many microseconds as `sizes` says.
+are one launch or many (aa_study_kernels.py), with as many elements as a call of the microseconds
+wanted has: an equal candidate does the reference's work, and where a gain is to be found the
+reference does 3 % more.
 
 Faster is what an evaluation claims: its interval is above 1 (`interval`). Those of them that pass
 gate 4, a speed-up of 1.03 and more, are counted beside (`gate`); a true gain of 3 % is on its edge.
@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import TextIO
 
 from aa_study_counts import Series, lines_of, verdict_of
-from aa_study_races import FIRST_ELEMENTS, Study
+from aa_study_kernels import Kind
+from aa_study_races import Study
 
 from kopt.actors.config import TimingConfig
 from kopt.actors.devices.base import DeviceName, describe
@@ -36,7 +37,7 @@ SETTINGS: dict[str, str] = {
     "device": "cpu",
     "trials": "300",
     "gain_trials": "100",
-    "sizes": "100,1000",
+    "series": "single:100,single:1000,launches:100",
     "limit_s": "360",
     "races_each": "4",
     "max_pairs": str(TimingConfig().max_pairs),
@@ -57,7 +58,7 @@ def settings_of(arguments: list[str]) -> dict[str, str]:
         if not separator or name not in settings:
             raise ValueError(f"expected one of {', '.join(SETTINGS)} as name=value, got {argument}")
         settings[name] = value
-    if settings["device"] not in FIRST_ELEMENTS:
+    if settings["device"] not in ("cpu", "cuda"):
         raise ValueError(f"device must be cpu or cuda, got {settings['device']}")
     return settings
 
@@ -69,7 +70,7 @@ def races_of(settings: dict[str, str], *, show: TextIO) -> list[Series]:
         ConfigError: the device is not here.
         ValueError: a setting is no number.
     """
-    sizes_us = [float(each) for each in settings["sizes"].split(",")]
+    wanted = [_wanted(each) for each in settings["series"].split(",")]
     trials, gain_trials = int(settings["trials"]), int(settings["gain_trials"])
     numbers = {name: int(settings[name]) for name in ("max_pairs", "races_each", "secret")}
     limit_s = float(settings["limit_s"])
@@ -78,9 +79,16 @@ def races_of(settings: dict[str, str], *, show: TextIO) -> list[Series]:
             device=_device(settings), limit_s=limit_s, folder=Path(folder), show=show, **numbers
         )
         try:
-            return study.run(sizes_us, trials=trials, gain_trials=gain_trials)
+            return study.run(wanted, trials=trials, gain_trials=gain_trials)
         finally:
             study.close()
+
+
+def _wanted(text: str) -> tuple[Kind, float]:
+    kind, _, size_us = text.partition(":")
+    if kind not in ("single", "launches"):
+        raise ValueError(f"expected single:MICROSECONDS or launches:MICROSECONDS, got {text}")
+    return kind, float(size_us)
 
 
 def _device(settings: dict[str, str]) -> DeviceName:

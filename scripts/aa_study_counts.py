@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
+from aa_study_kernels import Kind
 from scipy.stats import binomtest
 
 FALSE_WINS, FOUND = 1 / 300, 0.95
@@ -42,6 +43,8 @@ class Rate:
 class Series:
     """Races of one candidate against one reference."""
 
+    kind: Kind
+    """Of kernel: of one launch, or of many."""
     size_us: float
     """Wanted of a call."""
     elements: int
@@ -157,7 +160,7 @@ def text_of(series: Series) -> str:
     width = statistics.median(series.widths) if series.widths else 0.0
     most = max((abs(each - math.log1p(series.gain)) for each in series.centers), default=0.0)
     return (
-        f"{series.size_us:g} us ({series.baseline_us:.4g} us), {kind}: "
+        f"{series.kind}, {series.size_us:g} us ({series.baseline_us:.4g} us), {kind}: "
         f"called faster {series.rate('interval')}, passed gate 4 {series.rate('gate')}, "
         f"{series.refused} refused; {len(series.centers)} pairs of processes, "
         f"{series.apart:.2%} off (rms), {most:.2%} at most; intervals {width:.1%} wide, "

@@ -3,43 +3,19 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
 from aa_study_counts import Series, text_of
+from aa_study_kernels import WORK, Kind, Ring, Work
 
 from kopt.actors.config import EvaluateConfig, TimingConfig
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.supervisor.race import passes_gate
 from kopt.actors.supervisor.repeated import RaceStudy, Rematch
 from kopt.actors.supervisor.trail import Judged
-from kopt.candidate import Candidate
-from kopt.problem import Problem
-
-FEW_STEPS, MANY_STEPS = (33, 34), (100, 103)
-"""Steps of the candidate, and of a reference with 3 % more: short calls have few."""
-SHORT_US = 300.0
-FIRST_ELEMENTS: dict[DeviceName, int] = {"cpu": 8_192, "cuda": 1 << 20}
-LEAST_ELEMENTS = 1_024
-CLOSE = 0.3
-"""A call that is off the wanted time by no more will do."""
-SIZINGS = 3
-SOURCE = """\
-import torch
-
-
-class {name}(torch.nn.Module):
-    def forward(self, x):
-        for _ in range({steps}):
-            x = torch.relu(x)
-        return x
-
-
-def get_inputs():
-    return [torch.randn({elements})]
-"""
 
 
 class Study:
@@ -83,67 +59,56 @@ class Study:
         """End the supervisor."""
         self._supervisor.close()
 
-    def run(self, sizes_us: list[float], *, trials: int, gain_trials: int) -> list[Series]:
-        """Run both kinds of races at every size, each with its share of the time that is left.
+    def run(
+        self, wanted: Sequence[tuple[Kind, float]], *, trials: int, gain_trials: int
+    ) -> list[Series]:
+        """Run both kinds of races of every kernel, each with its share of the time that is left.
 
         Args:
-            sizes_us: wanted of a call of the reference.
-            trials: of an equal candidate at each.
-            gain_trials: of one with less work, at each.
+            wanted: kind of kernel, and the microseconds of a call of the reference.
+            trials: of an equal candidate, for each.
+            gain_trials: of one with less work, for each.
         """
         waiting = [
-            (size_us, steps, count)
-            for size_us in sizes_us
-            for steps, count in _kinds(size_us, trials=trials, gain_trials=gain_trials)
+            (kind, size_us, work, count)
+            for kind, size_us in wanted
+            for work, count in zip(WORK[kind], (trials, gain_trials), strict=True)
+            if count > 0
         ]
-        elements = {size_us: self._sized(size_us, steps=_steps(size_us)[0]) for size_us in sizes_us}
+        elements = {each: self._ring(each[0]).sized(each[1])[0] for each in wanted}
         found = []
         while waiting:
             left_s = max(self._until_s - time.monotonic(), 0.0)
-            size_us, steps, count = waiting[0]
-            share = count / max(sum(each[2] for each in waiting), 1)
+            kind, size_us, work, count = waiting[0]
+            share = count / max(sum(each[3] for each in waiting), 1)
             series = Series(
+                kind=kind,
                 size_us=size_us,
-                elements=elements[size_us],
-                gain=steps[1] / steps[0] - 1.0,
+                elements=elements[kind, size_us],
+                gain=work.gain,
                 wanted=count,
             )
-            self._fill(series, steps=steps, until_s=time.monotonic() + left_s * share)
+            self._fill(series, work=work, until_s=time.monotonic() + left_s * share)
             self._show.write(f"{text_of(series)}\n")
             self._show.flush()
             found.append(series)
             waiting.pop(0)
         return found
 
-    def _sized(self, size_us: float, *, steps: int) -> int:
-        """Return how many elements make a call of the reference take about that long."""
-        elements = FIRST_ELEMENTS[self._device]
-        for _ in range(SIZINGS):
-            series = Series(size_us=size_us, elements=elements, gain=0.0, wanted=0)
-            self._fill(series, steps=(steps, steps), until_s=math.inf)
-            if abs(series.baseline_us / size_us - 1.0) <= CLOSE:
-                break
-            wanted = int(elements * size_us / series.baseline_us)
-            elements = max(LEAST_ELEMENTS, wanted // 256 * 256)
-        return elements
+    def _ring(self, kind: Kind) -> Ring:
+        return Ring(study=self._supervisor, kind=kind, device=self._device, folder=self._folder)
 
-    def _fill(self, series: Series, *, steps: tuple[int, int], until_s: float) -> None:
-        """Race in one pair of new processes after the other; a series of no race loads one pair.
+    def _fill(self, series: Series, *, work: Work, until_s: float) -> None:
+        """Race in one pair of new processes after the other.
 
         Args:
             series: that is filled in.
-            steps: of the candidate, and of the reference.
+            work: of the candidate and of the reference.
             until_s: when the time is up, on the monotonic clock.
         """
-        mine, theirs = steps
-        text = _source("Model", steps=theirs, elements=series.elements)
-        problem = Problem(name="chain", source=text)
-        text = _source("ModelNew", steps=mine, elements=series.elements)
-        candidate = Candidate(source=text, language="torch")
         while True:
             began_s = time.monotonic()
-            builds = Path(tempfile.mkdtemp(dir=self._folder))
-            with self._supervisor.rematch(problem, candidate, build_dir=builds) as rematch:
+            with self._ring(series.kind).pair(work, elements=series.elements) as rematch:
                 series.baseline_us = series.baseline_us or rematch.baseline_us
                 loaded_s = time.monotonic()
                 count = series.races_now(
@@ -176,17 +141,3 @@ def _race(series: Series, rematch: Rematch, *, count: int, until_s: float) -> No
     series.races_s += time.monotonic() - began_s
     if ratios:
         series.centers.append(sum(ratios) / len(ratios))
-
-
-def _kinds(size_us: float, *, trials: int, gain_trials: int) -> list[tuple[tuple[int, int], int]]:
-    fewer, more = _steps(size_us)
-    kinds = [((fewer, fewer), trials), ((fewer, more), gain_trials)]
-    return [kind for kind in kinds if kind[1] > 0]
-
-
-def _steps(size_us: float) -> tuple[int, int]:
-    return FEW_STEPS if size_us <= SHORT_US else MANY_STEPS
-
-
-def _source(name: str, *, steps: int, elements: int) -> str:
-    return SOURCE.format(name=name, steps=steps, elements=elements)

@@ -1,7 +1,7 @@
 """A/A races of bench_scaling.py on one device, alone and with its neighbours busy.
 
 Run as a script it is the racer: a process of its own, since its device is its environment's. It
-sizes a chain of torch.relu to the wanted microseconds once, and answers each line of standard
+sizes a kernel of one launch to the wanted microseconds once, and answers each line of standard
 input, `STATE RACES SECONDS`, with one JSON object: races of equal kernels as an evaluation runs
 them (kopt.actors.supervisor.repeated), a new pair of processes every PAIR_RACES. A race that the
 two clocks do not support is refused and counts as a race that nobody won. What the seconds leave
@@ -24,6 +24,7 @@ from statistics import fmean, stdev
 from typing import Any, Literal, cast
 
 from aa_study_counts import Rate
+from aa_study_kernels import WORK, Ring
 from bench_scaling_fleet import pinned
 
 from kopt.actors.config import EvaluateConfig
@@ -31,34 +32,12 @@ from kopt.actors.devices.base import DeviceName
 from kopt.actors.supervisor.race import passes_gate
 from kopt.actors.supervisor.repeated import RaceStudy
 from kopt.actors.supervisor.trail import Judged
-from kopt.candidate import Candidate
 from kopt.environment import CACHE_VARIABLE, cache_dir
-from kopt.problem import Problem
 
 State = Literal["alone", "beside"]
 SECRET = 1
-STEPS = 33
-"""Of the chain."""
-FIRST_ELEMENTS = {"cpu": 8_192, "cuda": 1 << 20}
-CLOSE = 0.3
-"""A call that is off the wanted time by no more will do."""
-SIZINGS = 2
 PAIR_RACES = 20
 """Races of one pair of processes: two of the same code may differ for as long as they live."""
-SOURCE = """\
-import torch
-
-
-class {name}(torch.nn.Module):
-    def forward(self, x):
-        for _ in range({steps}):
-            x = torch.relu(x)
-        return x
-
-
-def get_inputs():
-    return [torch.randn({elements})]
-"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -142,7 +121,7 @@ class Racer:
             self._process.wait()
 
     def ready(self) -> dict[str, Any]:
-        """Wait for it to be ready; return what it found of its chain, `fault` where it has none."""
+        """Wait for it to be ready; return what its kernel is like, `fault` where it has none."""
         return self._answer()
 
     def race(self, state: State, *, races: int, seconds: float) -> dict[str, Any]:
@@ -164,36 +143,28 @@ class Racer:
         return {"fault": f"the racer ended: {' '.join(last) or self._process.wait()}"}
 
 
-class _Chain:
+class _Ground:
     """Equal kernels on this process's device."""
 
     def __init__(self, device: DeviceName, *, size_us: float, folder: Path) -> None:
-        self._folder = folder
         self._study = RaceStudy(
             EvaluateConfig(compile=False, trials=1, secret=SECRET),
             device=device,
             cache_dir=cache_dir(),
         )
-        self.elements = FIRST_ELEMENTS[device]
-        for _ in range(SIZINGS):
-            self.baseline_us = self.run(Races(state="alone"), races=0, seconds=0.0).baseline_us
-            if abs(self.baseline_us / size_us - 1.0) <= CLOSE:
-                break
-            wanted = int(self.elements * size_us / self.baseline_us)
-            self.elements = max(1_024, wanted // 256 * 256)
+        self._ring = Ring(study=self._study, kind="single", device=device, folder=folder)
+        self.elements, self.baseline_us = self._ring.sized(size_us)
 
     def close(self) -> None:
         """End the supervisor."""
         self._study.close()
 
-    def run(self, found: Races, *, races: int, seconds: float) -> Races:
-        """Race until there are enough, or the time is over; with no races only the pair is made."""
-        problem = Problem(name="chain", source=self._source("Model"))
-        candidate = Candidate(source=self._source("ModelNew"), language="torch")
+    def run(self, found: Races, *, races: int, seconds: float) -> None:
+        """Race until there are enough, or the time is over."""
+        equal, _ = WORK["single"]
         began_s = time.monotonic()
         while True:
-            build_dir = Path(tempfile.mkdtemp(dir=self._folder))
-            with self._study.rematch(problem, candidate, build_dir=build_dir) as rematch:
+            with self._ring.pair(equal, elements=self.elements) as rematch:
                 found.baseline_us = rematch.baseline_us
                 found.pairs_of_processes += 1
                 until = min(races, found.races + PAIR_RACES)
@@ -208,28 +179,25 @@ class _Chain:
                     found.interval += timing.speedup_ci[0] > 1.0
             found.seconds = time.monotonic() - began_s
             if found.races >= races or found.seconds >= seconds:
-                return found
-
-    def _source(self, name: str) -> str:
-        return SOURCE.format(name=name, steps=STEPS, elements=self.elements)
+                return
 
 
 def main() -> None:
     """Race as standard input says, until it ends."""
     device: DeviceName = "cuda" if sys.argv[1] == "cuda" else "cpu"
     with tempfile.TemporaryDirectory(prefix="scaling-", ignore_cleanup_errors=True) as folder:
-        chain = _Chain(device, size_us=float(sys.argv[2]), folder=Path(folder))
+        ground = _Ground(device, size_us=float(sys.argv[2]), folder=Path(folder))
         try:
-            print(json.dumps({"elements": chain.elements, "baseline_us": chain.baseline_us}))
+            print(json.dumps({"elements": ground.elements, "baseline_us": ground.baseline_us}))
             sys.stdout.flush()
             for line in sys.stdin:
                 state, races, seconds = line.split()
                 found = Races(state="beside" if state == "beside" else "alone")
-                chain.run(found, races=int(races), seconds=float(seconds))
+                ground.run(found, races=int(races), seconds=float(seconds))
                 print(json.dumps(figures_of_races(found)))
                 sys.stdout.flush()
         finally:
-            chain.close()
+            ground.close()
 
 
 if __name__ == "__main__":

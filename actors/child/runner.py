@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from kopt.actors.child.compiled import compiled
 from kopt.actors.child.depends import inputs_that_matter
 from kopt.actors.child.digest import memory_order, tensors_in
 from kopt.actors.child.exchange import Exchange
+from kopt.actors.child.influence import Call
 from kopt.actors.child.latency import latency_us
 from kopt.actors.child.memory import DTYPES, spec_of
 from kopt.actors.child.module import (
@@ -282,7 +284,7 @@ class Runner:
         orders = [[memory_order(each) for each in tensors_in(out)] for out in outputs]
         return {**handed, "digests": kept.digests, "orders": orders}
 
-    def do_inputs_that_matter(self, *, number: int, seed: int) -> dict[str, Any]:
+    def do_inputs_that_matter(self, *, number: int, seed: int, has_float64: bool) -> dict[str, Any]:
         """Say of the tensors of an input set which matter everywhere (depends.py)."""
         device = self._device
         assert device is not None
@@ -292,7 +294,24 @@ class Runner:
             device.seed(seed)
             return self._call(arguments)
 
-        return {"matter": inputs_that_matter(run, tensors_of(arguments), seed=seed)}
+        own = Call(run, tensors_of(arguments))
+        exact = partial(self._exact_call, arguments, seed=seed) if has_float64 else None
+        return {"matter": inputs_that_matter(own, exact=exact, seed=seed)}
+
+    def _exact_call(self, arguments: list[Any], *, seed: int) -> Call:
+        """The call of a copy of the module in double precision, on a copy of its arguments."""
+        assert self._model is not None
+        device = self._device
+        assert device is not None
+        model = copy.deepcopy(self._model).double()
+        doubled = [in_float64(value) for value in arguments]
+
+        def run() -> object:
+            with default_dtype(torch.float64):
+                device.seed(seed)
+                return model(*doubled)
+
+        return Call(run, tensors_of(doubled))
 
     def do_observe(self, *, order: dict[str, Any]) -> dict[str, Any]:
         """Look at one forward call as an order says; the report is kept to be fetched."""

@@ -33,11 +33,13 @@ def time_block(
     flush: bool,
     pace: Pace,
     copies: bool,
+    pause_us: float | None = None,
 ) -> tuple[KeptBlock, dict[str, Any]]:
     """Time a block of calls, each with a content and a seed of its own; return (kept, answer).
 
     The answer has the times of the calls (with flush: each, else their mean) and of the whole block
-    by the device's clock, and the hash of the digests.
+    by the device's clock, how many calls were starved, and the hash of the digests. A pause is what
+    the supervisor sets it to, for as long as it says nothing else.
     """
     began_ns = perf_counter_ns()
     tensors = {number: tensors_of(sets[number]) for number in numbers}
@@ -48,6 +50,8 @@ def time_block(
         device.seed(seed + position)
 
     device.pace = pace
+    if pause_us is not None:
+        device.pause_us = pause_us
     ready_ns = perf_counter_ns()
     timed = device.time_calls(
         call,
@@ -64,5 +68,6 @@ def time_block(
     return kept, {
         "calls_us": timed.each_us if flush else [sum(timed.each_us) / count],
         "total_us": (ready_ns - began_ns) / 1e3 + timed.total_us,
+        "starved": timed.starved,
         "commitment": commitment(digests),
     }

@@ -29,6 +29,9 @@ class TimedCalls(NamedTuple):
     """Of each call alone."""
     total_us: float
     """From before the first call to after the last, with what was done between them."""
+    starved: int = 0
+    """Calls that the device was ready for before all of each was launched, so that launching it
+    shows in its time: its head start was too short."""
 
 
 class Device(Protocol):
@@ -37,6 +40,8 @@ class Device(Protocol):
     name: DeviceName
     pace: Pace
     """Of timed calls that are flushed."""
+    pause_us: float
+    """Head start of the host before each of them, at the pace `ahead`; a CPU has none."""
 
     def set_up(self, *, num_threads: int, matmul_tf32: bool, cudnn_tf32: bool) -> None:
         """Pin what the ladder pins, the same for every role."""

@@ -28,6 +28,7 @@ class CpuDevice:
 
     name: DeviceName = "cpu"
     pace: Pace = "ahead"
+    pause_us: float = 0.0
 
     def set_up(self, *, num_threads: int, matmul_tf32: bool, cudnn_tf32: bool) -> None:
         """Pin the number of threads; there is no TF32 here."""

@@ -5,8 +5,9 @@ digest of its output. The pause lets the host launch the call before the device 
 launch latency is hidden as in a busy stream; it comes before the fresh content, so that work
 sneaked onto another stream starts from stale input; and an output that is not there when the
 stream reaches the end is digested as it is, and no other is accepted later. Source: exploits 27,
-33, §E2. At other paces (timing protocols made to compare with published figures) the order is the
-same, the pause shorter.
+33, §E2. How long it must be depends on the call and on how busy the host is: calls that the device
+was ready for too early are counted, and the supervisor sets the pause by them. At other paces
+(timing protocols made to compare with published figures) the order is the same, the pause shorter.
 
 Before each block what a candidate made resident in the L2 is let go, and before each call no part
 of it is set aside for such lines: a flush does not evict them. Source: exploits 32.
@@ -36,9 +37,9 @@ from kopt.speed_of_light import Memory, gpu_bytes_per_s
 FLUSH_FACTOR = 2
 """The flush buffer's size over the L2's."""
 
-PAUSE_US = 500
-"""Head start of the host: more than launching fresh content and a call takes, unless the call
-launches many kernels."""
+PAUSE_US = 500.0
+"""Head start of the host where nobody says how long: more than launching fresh content and a call
+takes on a calm host, unless the call launches many kernels."""
 FRESH_PAUSE_US = 150
 """At other paces: about what launching fresh content takes the host."""
 PUBLISHED_FLUSH_BYTES = 256 << 20
@@ -59,6 +60,7 @@ class CudaDevice:
 
     name: DeviceName = "cuda"
     pace: Pace = "ahead"
+    pause_us: float = PAUSE_US
 
     def __init__(self) -> None:
         """Make the context, and the buffers that evict the L2."""
@@ -121,11 +123,12 @@ class CudaDevice:
         """
         pairs = [(_Event(enable_timing=True), _Event(enable_timing=True)) for _ in arguments]
         first, last = _Event(enable_timing=True), _Event(enable_timing=True)
-        buffer, pause_us = self._flush, PAUSE_US
+        buffer, pause_us = self._flush, self.pause_us
         if self.pace != "ahead":
             buffer, pause_us = self._published_buffer(), FRESH_PAUSE_US
         _synchronize()
         self._persisting_l2.let_go()
+        starved = 0
         first.record()
         for position, (each, (begin, end)) in enumerate(zip(arguments, pairs, strict=True)):
             if self.pace == "waiting":
@@ -133,18 +136,19 @@ class CudaDevice:
             if self._persisting_l2.set_aside_bytes():  # by the call before
                 self._persisting_l2.let_go()
             if flush:
-                _pause(pause_us * CYCLES_PER_US)
+                _pause(int(pause_us * CYCLES_PER_US))
                 buffer.zero_()
             before(position)
             begin.record()
             out = call(each)
             end.record()
+            starved += begin.query()  # it is at the call, and all of it was launched only now
             after(out)
         last.record()
         _synchronize()
         _check_clock()
         each_us = [begin.elapsed_time(end) * 1e3 for begin, end in pairs]
-        return TimedCalls(each_us, first.elapsed_time(last) * 1e3)
+        return TimedCalls(each_us, first.elapsed_time(last) * 1e3, starved)
 
     def _published_buffer(self) -> torch.Tensor:
         if self._published_flush is None:

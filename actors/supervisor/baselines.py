@@ -17,17 +17,19 @@ from kopt.actors.supervisor.baseline_cache import BaselineCache
 from kopt.actors.supervisor.child import Child, ChildFailed
 from kopt.actors.supervisor.compiled import Compiled, begin_compiled
 from kopt.actors.supervisor.first_call import reference_first_us
+from kopt.actors.supervisor.given import Given, begin_given, unfit
 from kopt.actors.supervisor.inputs import JudgedSet, sizes
 from kopt.actors.supervisor.measurement import calls_us, measure
 from kopt.actors.supervisor.outputs import output_bytes
 from kopt.actors.supervisor.reference import Reference, State
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.supervisor.stopwatch import Stopwatch
-from kopt.contenders import contenders, rivals
+from kopt.contenders import NOT_RACED_UNASKED, contenders, rivals
 from kopt.drift import DRIFT_SHARE, has_drifted
 from kopt.evaluation import BASELINE_CHECK, Check
 from kopt.problem import Problem
-from kopt.timing import Baseline
+from kopt.reward import RewardBaseline
+from kopt.timing import GIVEN, Baseline
 from kopt.timing_protocol import figure_us
 from kopt.verdict import last_line
 
@@ -62,7 +64,7 @@ class Baselines:
     _cache: BaselineCache | None = None
     _kept_us: dict[Baseline, float] = field(default_factory=dict)
     _watches: dict[Baseline, Stopwatch] = field(default_factory=dict)
-    _compiled: list[Compiled] = field(default_factory=list)
+    _compiled: list[Compiled | Given] = field(default_factory=list)
     _seen_us: dict[Baseline, tuple[float, float]] = field(default_factory=dict)
     """Least and greatest time of each, when they were measured beside each other."""
     _quiet_us: float = 0.0
@@ -171,17 +173,17 @@ class Baselines:
 
     def best(self) -> Baseline:
         """Return the baseline that speed-ups are against; call `ready` first."""
-        wanted = self.bench.config.baseline
-        if wanted in ("eager", "compile") and wanted in self._watches:
-            return "eager" if wanted == "eager" else "compile"
+        wanted = self._against
+        if wanted != "best" and wanted in self._watches:
+            return wanted
         return min(
-            (name for name in self._watches if name != "max_autotune"),
+            (name for name in self._watches if name not in NOT_RACED_UNASKED),
             key=lambda name: self.times_us[name],
         )
 
     def rivals(self) -> list[Baseline]:
         """Return those that may be the best as well, where speed-ups are against the best."""
-        if self.bench.config.baseline != "best":
+        if self._against != "best":
             return []
         return rivals(self.best(), seen_us=self._seen_us)
 
@@ -202,7 +204,15 @@ class Baselines:
             wanted.append("compile")
         if config.max_autotune:
             wanted.append("max_autotune")
+        if self.problem.given and not unfit(self.bench, self.problem):
+            wanted.append(GIVEN)
         return wanted
+
+    @property
+    def _against(self) -> RewardBaseline:
+        """What speed-ups are against: `best` where a problem comes with no kernel to beat."""
+        wanted = self.bench.config.baseline
+        return "best" if wanted == GIVEN and not self.problem.given else wanted
 
     def _known_us(self) -> dict[Baseline, float]:
         """What was kept of the baselines that are wanted, if eager is among it."""
@@ -216,23 +226,24 @@ class Baselines:
         assert self._reference is not None
         begun = {compiled.name for compiled in self._compiled}
         self.checks = []
-        for name in contenders(
-            self._wanted(), known_us=self._known_us(), baseline=self.bench.config.baseline
-        ):
+        if self.problem.given and (reason := unfit(self.bench, self.problem)):
+            self.checks.append(Check(name=f"{BASELINE_CHECK}{GIVEN}", passed=True, detail=reason))
+        for name in contenders(self._wanted(), known_us=self._known_us(), baseline=self._against):
             if name in begun:
                 continue
             try:
-                compiled = begin_compiled(
-                    self.bench,
-                    self._reference,
-                    name=name,
-                    state=self._state,
-                    sets=self._sets,
-                    timed=self._timed,
-                )
-                self._compiled.append(compiled)
+                self._compiled.append(self._begin(name))
             except ChildFailed as failure:
                 self._give_up(name, failure)
+
+    def _begin(self, name: Baseline) -> Compiled | Given:
+        assert self._reference is not None
+        state, sets, timed = self._state, self._sets, self._timed
+        if name == GIVEN:
+            return begin_given(self.bench, self._reference, state=state, sets=sets, timed=timed)
+        return begin_compiled(
+            self.bench, self._reference, name=name, state=state, sets=sets, timed=timed
+        )
 
     def _measure(self) -> dict[Baseline, list[float]]:
         """Return the times of every baseline that has a process: of blocks, or of calls."""

@@ -10,7 +10,6 @@ import math
 import random
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from kopt.actors.devices.base import DeviceName
@@ -19,6 +18,7 @@ from kopt.actors.supervisor.baselines import SLOWED
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.actors.supervisor.held import held
 from kopt.actors.supervisor.inputs import sizes
+from kopt.actors.supervisor.interleaved import Raced, Side, run_race
 from kopt.actors.supervisor.loading import Loaded
 from kopt.actors.supervisor.measurement import calls_us, measure
 from kopt.actors.supervisor.outputs import output_bytes
@@ -26,11 +26,14 @@ from kopt.actors.supervisor.session import Session
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.supervisor.stopwatch import Stopwatch
 from kopt.actors.supervisor.trail import Trail
+from kopt.actors.supervisor.two_clocks import blocks_disagree
 from kopt.drift import is_calm
 from kopt.errors import ProblemError
-from kopt.overhead import Block, overhead, supported_us
-from kopt.racing import Race, pair_ratios, speedup_interval
-from kopt.timing import Baseline, Timing, kept_samples, median_ci
+from kopt.head_start import UNTRUSTED_MOST_US, HeadStart
+from kopt.hidden_time import Slack, hidden_us
+from kopt.overhead import Block
+from kopt.racing import Race, speedup_interval
+from kopt.timing import GIVEN, Baseline, Timing, kept_samples, median_ci
 from kopt.timing_protocol import figure_ci_us, figure_us, figures_speedup
 from kopt.verdict import Cheated, last_line
 
@@ -44,9 +47,6 @@ clocks still disagree: three races may then all be disturbed."""
 DISTURBED = 1.2
 """Where our clock raises a candidate's times by more, a race is run again too: more blocks tell a
 busy host from a clock that lies."""
-ALIKE = 4.0
-"""Where the blocks of both would have numbers of calls within this factor, they have the same: a
-block of few calls is preempted less often than one of many, and differs from it otherwise too."""
 LEAD_CALLS = 8
 """On a CPU, blocks of so many calls begin after one that does not count: whoever was woken last
 finds the caches cold and waits for a processor."""
@@ -59,25 +59,11 @@ on whichever processor they ran. GPU: as much as a race has to find anyway, befo
 with nothing added, processes that are 0.2 % apart (root mean square) would let one equal kernel in
 ten be called faster, by intervals as narrow as a quiet GPU's (simulated; `scripts/aa_study.py`
 measures how far apart they are)."""
-SLACK: dict[DeviceName, float] = {"cpu": 0.1, "cuda": 0.05}
-"""An honest candidate's overhead may exceed the baseline's by this share: what its call leaves in
-the caches, and where it leaves its output, is its own."""
-
-
-@dataclass(slots=True)
-class Raced:
-    """Blocks of one race, or of one measurement of each."""
-
-    baseline: Baseline
-    """Which one it is."""
-    mine: list[Block] = field(default_factory=list)
-    """The candidate's."""
-    theirs: list[Block] = field(default_factory=list)
-    """The baseline's: between them in a race, otherwise before them."""
-    ratios: tuple[float, ...] = ()
-    """Of the pairs; none where each was measured by itself."""
-    net_ratios: tuple[float, ...] = ()
-    """The same of times without what was waited for a processor."""
+SLACK: dict[DeviceName, Slack] = {
+    "cpu": Slack(middle=0.1, surely=0.1),
+    "cuda": Slack(middle=0.16, surely=0.05),
+}
+"""What may pass beside an honest candidate's calls that does not beside the baseline's."""
 
 
 class Duel:
@@ -113,6 +99,7 @@ class Duel:
             timing=bench.config.timing,
             limit_s=bench.config.timeouts.timing_s,
             rng=rng,
+            head_start=HeadStart(most_us=UNTRUSTED_MOST_US),
         )
         self.auditor = Auditor(bench, session, loaded, self.watch, trail=trail, rng=rng)
 
@@ -155,15 +142,19 @@ class Duel:
             ChildFailed: the candidate's child fails.
             ProblemError: the reference fails.
         """
-        race = self._race if self._timing.protocol == "abba" else self._each_by_itself
+        race = self._each_by_itself
+        if self._timing.protocol == "abba":
+            race = self._race
+            with held(self.watch.child):
+                trusted(self._session, self._session.baselines.watch(baseline).find_head_start)
         ours: list[Block] = []
         theirs: list[Block] = []
         for number in range(1, BUSY_RACES + 1):
             raced = race(baseline)
             ours += raced.mine
             theirs += raced.theirs
-            disagreement = self.watch.blocks_disagree(raced.mine, reference=raced.theirs)
-            disagreement = disagreement or self.watch.blocks_disagree(ours, reference=theirs)
+            disagreement = self._disagreement(raced.mine, raced.theirs)
+            disagreement = disagreement or self._disagreement(ours, theirs)
             timing, raised = self._found(raced)
             if disagreement is None and (raised <= DISTURBED or number >= RACES):
                 break
@@ -174,34 +165,23 @@ class Duel:
         self._session.baselines.note(baseline, calls_us(raced.theirs) or _medians_us(raced.theirs))
         return timing, raised
 
+    def _disagreement(self, mine: list[Block], theirs: list[Block]) -> str | None:
+        return blocks_disagree(mine, reference=theirs, device=self._device)
+
     def _race(self, baseline: Baseline) -> Raced:
         other = self._session.baselines.watch(baseline)
         most = self._timing.max_pairs
-        race = Race(
-            min_pairs=min(self._timing.min_pairs, most),
-            max_pairs=most,
-            margin=max(MARGIN, math.expm1(APART[self._device])),
+        return run_race(
+            baseline,
+            mine=Side(self.watch, lambda calls: self._audited_block(calls, other)),
+            theirs=Side(other, lambda calls: self._baseline_block(calls, other)),
+            new_race=lambda: Race(
+                min_pairs=min(self._timing.min_pairs, most),
+                max_pairs=most,
+                margin=max(MARGIN, math.expm1(APART[self._device])),
+            ),
+            rng=self._rng,
         )
-        raced = Raced(baseline)
-        while race.state == "continue":
-            mine_calls, their_calls = block_calls(self.watch.full, other.full)
-            mine_calls = min(mine_calls, self.watch.most_calls)
-            their_calls = min(their_calls, other.most_calls)
-            # The coin is what the interval rests on (kopt.coin_interval).
-            if self._rng.getrandbits(1):
-                mine = self._audited_block(mine_calls, other)
-                theirs = self._baseline_block(their_calls, other)
-            else:
-                theirs = self._baseline_block(their_calls, other)
-                mine = self._audited_block(mine_calls, other)
-            raced.theirs.append(theirs)
-            raced.mine.append(mine)
-            race.observe(
-                pair_ratios([theirs.call_us], candidate_us=[mine.call_us]),
-                net_ratios=pair_ratios([theirs.net_call_us], candidate_us=[mine.net_call_us]),
-            )
-        raced.ratios, raced.net_ratios = race.ratios, race.net_ratios
-        return raced
 
     def _baseline_block(self, calls: int, other: Stopwatch) -> Block:
         with held(self.watch.child):
@@ -262,6 +242,7 @@ class Duel:
             eager_us=baselines.times_us["eager"],
             compile_us=baselines.times_us.get("compile"),
             max_autotune_us=baselines.times_us.get("max_autotune"),
+            given_us=baselines.times_us.get(GIVEN),
             num_pairs=len(raced.ratios),
             protocol=protocol,
             sol_us=self._session.light.sol_us,
@@ -271,18 +252,8 @@ class Duel:
         return timing, raised
 
     def _supported_us(self, raced: Raced) -> list[float]:
-        spent = overhead(raced.theirs)
-        return [
-            max(block.call_us, supported_us(block, trusted=spent, slack=SLACK[self._device]))
-            for block in raced.mine
-        ]
-
-
-def block_calls(mine: int, theirs: int) -> tuple[int, int]:
-    """Return the calls of a block of each, whose full blocks have so many: the same, if alike."""
-    if max(mine, theirs) > ALIKE * min(mine, theirs):
-        return mine, theirs
-    return (max(mine, theirs),) * 2
+        more_us = hidden_us(raced.mine, theirs=raced.theirs, slack=SLACK[self._device])
+        return [block.call_us + more_us for block in raced.mine]
 
 
 def trusted(session: Session, run: Callable[[], _T]) -> _T:

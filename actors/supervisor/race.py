@@ -11,6 +11,7 @@ from kopt.actors.supervisor.loading import Loaded
 from kopt.actors.supervisor.session import Session
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.supervisor.trail import Trail
+from kopt.actors.supervisor.two_clocks import clocks_disagree
 from kopt.actors.supervisor.unseen import check_first_calls
 from kopt.actors.supervisor.unseen_timed import check_unseen_timed
 from kopt.evaluation import Check
@@ -48,7 +49,7 @@ def performance_gate(
     duel = Duel(bench, session, loaded, trail=trail, rng=rng)
     try:
         duel.watch.warm_up()
-        disagreement = duel.watch.clocks_disagree()
+        disagreement = clocks_disagree(duel.watch)
         if disagreement is not None:
             raise trail.fail("two_clocks", Cheated(check="two_clocks", detail=disagreement))
         trail.passed("two_clocks", "the candidate's clock and the supervisor's slope agree")
@@ -69,15 +70,7 @@ def performance_gate(
             secret=rng.getrandbits(64),
             trail=trail,
         )
-        check_unseen_timed(
-            bench,
-            session,
-            loaded,
-            duel.watch,
-            timing=timing,
-            secret=rng.getrandbits(64),
-            trail=trail,
-        )
+        timing = check_unseen_timed(session, duel.watch, timing=timing, rng=rng, trail=trail)
     except ChildFailed as failure:
         raise trail.fail("timed", run_verdict(failure, stage="timing")) from None
     trail.gates.append(

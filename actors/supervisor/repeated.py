@@ -29,6 +29,7 @@ class Rematch:
     def __init__(self, duel: Duel, *, baselines: Baselines) -> None:
         """Take both; `RaceStudy.rematch` makes one."""
         self._duel = duel
+        self._baselines = baselines
         self.baseline_us = baselines.times_us[baselines.best()]
         """What the best baseline took before the first race."""
 
@@ -41,6 +42,11 @@ class Rematch:
             ProblemError: the reference fails.
         """
         return self._duel.believable(trail=Trail())
+
+    def pauses_us(self) -> tuple[float, float]:
+        """Return the head start that the candidate's calls have on a GPU, and the baseline's."""
+        theirs = self._baselines.watch(self._baselines.best())
+        return self._duel.watch.head_start.pause_us, theirs.head_start.pause_us
 
 
 class RaceStudy(Supervisor):

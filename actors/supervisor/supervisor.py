@@ -34,6 +34,7 @@ from kopt.actors.supervisor.session import Session, open_session
 from kopt.actors.supervisor.sessions import Sessions
 from kopt.actors.supervisor.settings import open_bench
 from kopt.actors.supervisor.supply import Supply
+from kopt.actors.supervisor.surveying import survey_of
 from kopt.actors.supervisor.trail import Judged, Trail
 from kopt.actors.supervisor.turns import Turns
 from kopt.actors.supervisor.warm import WarmChildren
@@ -43,6 +44,7 @@ from kopt.evaluation import Check, Evaluation
 from kopt.foreign_language import with_foreign
 from kopt.ports import Target
 from kopt.problem import Problem
+from kopt.survey import Survey
 from kopt.verdict import CompileFailed, Crashed, Verdict
 
 _LOG = logging.getLogger(__name__)
@@ -162,6 +164,19 @@ class Supervisor:
             if not is_gpu:
                 with session.at_baselines:
                     session.baselines.compiled()
+
+    def survey(self, problem: Problem) -> Survey:
+        """Say what a problem is in numbers; its baselines are measured if they were not yet.
+
+        Raises:
+            ProblemError: the reference breaks its contract or cannot run here.
+            WorkerLost: the zygote is gone.
+        """
+        with (
+            self._admission.shared(),
+            self._sessions.use(problem, generation=self._generation()) as session,
+        ):
+            return survey_of(self._bench, session)
 
     @property
     def exchange(self) -> Place:

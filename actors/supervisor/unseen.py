@@ -7,16 +7,23 @@ takes; the latter is measured at the reference. Gate 2 makes such calls anyway. 
 quickest of them is too long, the host may have been busy: a few more are made on inputs drawn for
 this, candidate and reference in turn, and the quickest decides. By how much the host is slower then
 than it was before is seen at the reference too.
+
+A call that is handed over also has to wake its threads, for each part that they share: a candidate
+of more parts than the reference, and no more work, takes longer by more than the reference shows.
+So the same is asked of a call that comes right after others (led_call.py), and a candidate is
+refused where both are too long.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from kopt.actors.supervisor.first_call import reference_first_us
+from kopt.actors.supervisor.fresh_inputs import draw_fresh
 from kopt.actors.supervisor.gates import judge_set
-from kopt.actors.supervisor.inputs import JudgedSet, checksum
+from kopt.actors.supervisor.led_call import Added, time_led_call
 from kopt.actors.supervisor.loading import Loaded
 from kopt.actors.supervisor.session import Session
 from kopt.actors.supervisor.settings import Bench
@@ -33,6 +40,16 @@ half of the timed call, and by 200 us: caches are cold, threads asleep, pages no
 PROBES = 3
 ATTEMPTS = 3
 """Times that so many calls are made, before they count against a candidate."""
+
+
+@dataclass(slots=True)
+class Firsts:
+    """Microseconds of one side's calls on inputs that were drawn for it."""
+
+    handed_us: list[float] = field(default_factory=list)
+    """Handed over, and nothing else."""
+    led: Added = field(default_factory=Added)
+    """Right after calls on a known input."""
 
 
 def check_first_calls(
@@ -69,16 +86,22 @@ def check_first_calls(
     detail = ""
     for attempt in range(ATTEMPTS):
         seed = derived_seed(secret, "probes", attempt)
-        mine_us, theirs_us = _probe(bench, session, loaded, secret=seed, trail=trail)
+        mine, theirs = _probe(bench, session, loaded, secret=seed, trail=trail)
+        mine_us, theirs_us = mine.handed_us, theirs.handed_us
         beyond_us = max(beyond_us, max(theirs_us) - eager_us)
         slower = max(theirs_us) / min(session.baselines.first_us, *theirs_us)
         if min(mine_us) - slower * call_us <= _allowed_us(beyond_us, call_us):
             trail.passed("first_calls", "further calls on inputs never seen are as they should be")
             return
+        led_beyond_us = theirs.led.least_us - eager_us
+        if mine.led.least_us - call_us <= _allowed_us(led_beyond_us, call_us):
+            trail.passed("first_calls", "calls right after others are as they should be")
+            return
         detail = (
-            f"a call on an input never seen takes {min(mine_us):.4g} us where it is handed over, "
-            f"the reference's {statistics.median(theirs_us):.4g} us; of its timed calls the "
-            f"candidate says {call_us:.4g} us"
+            f"a call on an input never seen takes {min(mine_us):.4g} us where it is handed over "
+            f"({mine.led.least_us:.4g} us right after others), the reference's "
+            f"{statistics.median(theirs_us):.4g} us; of its timed calls the candidate says "
+            f"{call_us:.4g} us"
         )
     raise trail.fail("first_calls", Cheated(check="first_calls", detail=detail))
 
@@ -99,25 +122,34 @@ def _allowed_us(beyond_us: float, call_us: float) -> float:
 
 def _probe(
     bench: Bench, session: Session, loaded: Loaded, *, secret: int, trail: Trail
-) -> tuple[list[float], list[float]]:
-    """Make calls on inputs drawn for this; return (candidate's, reference's) microseconds."""
+) -> tuple[Firsts, Firsts]:
+    """Make calls on inputs drawn for this; return the candidate's and the reference's."""
     number = len(session.sets)
-    mine_us, theirs_us = [], []
+    mine, theirs = Firsts(), Firsts()
+    children = (loaded.child, session.reference.child)
     for attempt in range(PROBES):
-        seed = derived_seed(secret, "probe", attempt) % (1 << 31)
-        tree, tensors = session.reference.draw(seed=seed)
-        judged = JudgedSet(
-            name=f"probe#{attempt}",
-            state=len(session.states) - 1,
-            seed=seed,
-            tree=tree,
-            tensors=[each.seal() for each in tensors],
-            checksum=checksum([each.tensor for each in tensors]),
+        judged, other = (
+            draw_fresh(
+                session, secret=derived_seed(secret, kind, attempt), name=f"{kind}#{attempt}"
+            )
+            for kind in ("probe", "led")
         )
         session.run_reference(judged)
-        mine_us.append(judge_set(bench, loaded.child, judged, number=number, trail=trail))
-        theirs_us.append(reference_first_us(session.reference, judged, number=number))
-        for child in (loaded.child, session.reference.child):
+        mine.handed_us.append(judge_set(bench, loaded.child, judged, number=number, trail=trail))
+        theirs.handed_us.append(reference_first_us(session.reference, judged, number=number))
+        for child in children:
             child.ask("unbind", timeout_s=session.reference.limit_s, numbers=[number])
+        session.run_reference(other)
+        for child, side in zip(children, (mine, theirs), strict=True):
+            time_led_call(
+                bench,
+                session,
+                child,
+                other,
+                number=number,
+                added=side.led,
+                trail=trail if side is mine else None,
+            )
         judged.close()
-    return mine_us, theirs_us
+        other.close()
+    return mine, theirs

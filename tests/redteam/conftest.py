@@ -1,32 +1,31 @@
-"""The tables read, the evaluator that judges their entries, and both rates at the end."""
+"""One test for each entry of the tables, the evaluator that judges it, both rates at the end."""
 
 from __future__ import annotations
 
-import ast
+import os
 import shutil
+import sys
 import tempfile
-import textwrap
-import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from kopt.actors.builder import BUILT_AHEAD, Builder, nothing_to_build, unbuilt
+from kopt.actors.builder import BUILT_AHEAD, Builder, BuildResult, nothing_to_build, unbuilt
 from kopt.actors.config import EvaluateConfig, TimeoutConfig, TimingConfig
 from kopt.actors.device_worker import DeviceWorker
 from kopt.actors.devices.base import DeviceName
-from kopt.candidate import Candidate, Language
+from kopt.candidate import Candidate
+from kopt.environment import CACHE_VARIABLE
 from kopt.evaluation import Evaluation, Track
 from kopt.ladder import LadderName
-from kopt.problem import Dtype, Problem
+from kopt.problem import Problem
 
 HERE = Path(__file__).parent
-BEFORE_CLOCKS = ("incorrect", "crashed", "compile_failed")
-"""Verdicts that come before anything is timed: other tests may run beside such attacks."""
-AFTER_CLOCKS = ("track", "structure")
-"""Checks of what was timed."""
+sys.path.insert(0, str(HERE))
+
+from redteam_cases import Case, read_cases  # noqa: E402 - the line before leads there
+
 OUTCOME = "redteam-outcome"
 """Name of the property by which a test says what became of its candidate."""
 
@@ -38,121 +37,6 @@ TIMEOUTS: dict[DeviceName, TimeoutConfig] = {
         build_s=300.0, load_s=120.0, correctness_s=30.0, timing_s=60.0, reference_s=120.0
     ),
 }
-
-CPP = '''
-import ctypes
-import os
-import subprocess
-
-TEXT = r"""{text}"""
-
-
-def built():
-    path = os.path.join(os.environ["KOPT_BUILD_DIR"], "kernel.so")
-    if not os.path.exists(path):
-        with open(path + ".cpp", "w") as file:
-            file.write(TEXT)
-        flags = ["-O2", "-fopenmp", "-pthread", "-shared", "-fPIC"]
-        subprocess.run(["g++", *flags, path + ".cpp", "-o", path], check=True)
-    return ctypes.CDLL(path).kernel
-
-
-def at(tensor):
-    return ctypes.c_void_p(tensor.data_ptr())
-
-
-kernel = built()
-'''
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """One entry of a table."""
-
-    number: str
-    """Class: 1 to 60, or F1 to F12 of honest kernels that harnesses refuse."""
-    name: str
-    problem: str
-    """File of `problems/`."""
-    kinds: tuple[str, ...] = ("correct",)
-    """Verdicts that are right."""
-    check: str = ""
-    """Beginning of the check that refuses it; empty for any."""
-    where: str = "cpu"
-    """`cpu`, or `gpu` for what needs a CUDA device."""
-    language: Language = "torch"
-    dtype: Dtype | None = None
-    ladder: LadderName = "strict"
-    track: Track = "anything"
-    says: str = ""
-    """Check that must fail, whatever the verdict: `fallback` decides none."""
-    hidden: bool = False
-    slow: bool = False
-    needs: str = ""
-    """A program without which it is skipped."""
-    known_open: str = ""
-    """Why it is not judged as it must be yet; it is then expected to fail."""
-    before: str = ""
-    body: str = ""
-    cpp: str = ""
-    """Text of a C++ library with a function `kernel`, built and loaded ahead of the class."""
-    source: str = ""
-
-    @property
-    def device(self) -> DeviceName:
-        return "cuda" if self.where == "gpu" else "cpu"
-
-    @property
-    def is_timed(self) -> bool:
-        """Whether its verdict may hang on a clock, so that nothing may run beside it."""
-        if self.check.startswith("static:"):
-            return False
-        return self.check in AFTER_CLOCKS or not set(self.kinds).issubset(BEFORE_CLOCKS)
-
-    def group(self) -> tuple[str, ...]:
-        """Cases of one group share the session of their problem."""
-        return (self.device, self.ladder, self.track, self.problem, str(self.dtype))
-
-    def text(self, planted: str = "") -> str:
-        """The candidate's source; `planted` is the path of a file that is not its own."""
-        made = self.source or _as_candidate(
-            (HERE / "problems" / f"{self.problem}.py").read_text(encoding="utf-8"),
-            before=(CPP.replace("{text}", self.cpp) if self.cpp else "") + self.before,
-            body=self.body,
-        )
-        made = made.replace("@PLANTED@", planted)
-        if not self.hidden:
-            return made
-        return f"exec({made[::-1]!r}[::-1], globals())\nModelNew = dict(globals())['ModelNew']\n"
-
-
-def _as_candidate(problem: str, *, before: str, body: str) -> str:
-    """The reference as ModelNew, with another forward in place of its own."""
-    text = problem.replace("class Model(", "class ModelNew(")
-    for name in ("get_inputs", "get_init_inputs"):
-        text = text.replace(f"def {name}(", f"def _{name}(")
-    if body.strip():
-        forward = next(
-            node
-            for node in ast.walk(ast.parse(problem))
-            if isinstance(node, ast.FunctionDef) and node.name == "forward"
-        )
-        names = ", ".join(argument.arg for argument in forward.args.args)
-        lines = textwrap.indent(textwrap.dedent(body).strip(), " " * 4)
-        text += f"\n\nright = ModelNew.forward\n\n\ndef forward({names}):\n{lines}\n"
-        text += "\n\nModelNew.forward = forward\n"
-    return textwrap.dedent(before) + "\n" + text
-
-
-def read_cases(folder: str) -> list[Case]:
-    """The entries of a table, those of one problem together."""
-    entries = [
-        entry
-        for path in sorted((HERE / folder).glob("*.toml"))
-        for entry in tomllib.loads(path.read_text(encoding="utf-8"))["case"]
-    ]
-    cases = [Case(**{**each, "kinds": tuple(each.get("kinds", ("correct",)))}) for each in entries]
-    return sorted(cases, key=Case.group)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -205,6 +89,7 @@ class Judge:
         *,
         track: Track = "anything",
         timeouts: TimeoutConfig | None = None,
+        cache_dir: Path | None = None,
     ) -> None:
         self._config = EvaluateConfig(
             secret=20_240_607,
@@ -217,7 +102,7 @@ class Judge:
             # Fewer pairs support no win at all: nothing would be known of those that may not win.
             timing=TimingConfig(min_pairs=10, max_pairs=10, block_ms=4.0),
         )
-        self.cache_dir = folder / "cache"
+        self.cache_dir = cache_dir or folder / "cache"
         self.worker = DeviceWorker(self._config, device, 0, str(self.cache_dir))
         self._builder = Builder(self._config, device, str(self.cache_dir))
 
@@ -236,6 +121,13 @@ class Judge:
             return self.worker.evaluate(problem, candidate, built)
         target = self.worker.target()
         return unbuilt(built, built.verdict, problem, candidate, config=self._config, target=target)
+
+    def build(self, case: Case) -> BuildResult:
+        """The candidate of a case, built; it is found built by whoever judges it later."""
+        source = (HERE / "problems" / f"{case.problem}.py").read_text(encoding="utf-8")
+        problem = Problem(name=case.problem, source=source, dtype=case.dtype)
+        candidate = Candidate(source=case.text(), language=case.language)
+        return self._builder.build(problem, candidate)
 
     def close(self) -> None:
         self.worker.close()
@@ -259,8 +151,18 @@ def judges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str,
 
 
 @pytest.fixture(scope="session")
+def builds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache of all evaluators: one text is built once, by whichever test is first.
+
+    In the cache of this run, if it has one, so that what is timed alone was built beside others.
+    """
+    cache = os.environ.get(CACHE_VARIABLE)
+    return Path(cache) / "redteam" if cache else tmp_path_factory.mktemp("builds")
+
+
+@pytest.fixture(scope="session")
 def judge_of(
-    judges: dict[tuple[str, ...], Judge], tmp_path_factory: pytest.TempPathFactory
+    judges: dict[tuple[str, ...], Judge], tmp_path_factory: pytest.TempPathFactory, builds: Path
 ) -> Callable[..., Judge]:
     """Returns a function: the one evaluator of a device, a ladder and a track."""
 
@@ -270,7 +172,7 @@ def judge_of(
         key = (device, ladder, track)
         if key not in judges:
             folder = tmp_path_factory.mktemp("-".join(key))
-            judges[key] = Judge(device, ladder, folder, track=track)
+            judges[key] = Judge(device, ladder, folder, track=track, cache_dir=builds)
         return judges[key]
 
     return of

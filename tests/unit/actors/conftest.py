@@ -20,6 +20,7 @@ from kopt.actors.device_worker import DeviceWorker
 from kopt.candidate import Candidate, Language
 from kopt.evaluation import Evaluation
 from kopt.problem import Problem
+from kopt.survey import Survey
 
 CONFIG = EvaluateConfig(
     secret=20_240_607,
@@ -104,6 +105,11 @@ class Judge:
             return self.worker.evaluate(problem, candidate, built)
         target = self.worker.target()
         return unbuilt(built, built.verdict, problem, candidate, config=CONFIG, target=target)
+
+    def survey(self, problem: Problem) -> Survey:
+        """Say what a problem is in numbers."""
+        self._sessions = [*self._sessions, problem][-2:]
+        return self.worker.survey(problem)
 
     def settle(self) -> None:
         """Have the common problem's session open and used last."""

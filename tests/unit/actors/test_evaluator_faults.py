@@ -100,13 +100,14 @@ def test_a_hang_that_ignores_signals_is_a_timeout(judge, candidate) -> None:
 
 def test_a_hang_while_it_is_timed_is_a_timeout_of_timing(judge, candidate) -> None:
     body = """
-        global calls
-        calls += 1
-        while calls > 200:
-            pass
+        frame = sys._getframe()
+        while frame:
+            while frame.f_code.co_name == "time_calls":
+                pass
+            frame = frame.f_back
         return right(self, x)
     """
-    made = judge(candidate(body, before="calls = 0"))
+    made = judge(candidate(body, before="import sys", hidden=True))
     assert made.verdict.kind == "timed_out"
     assert made.verdict.stage == "timing"
 

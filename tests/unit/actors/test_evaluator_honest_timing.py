@@ -65,6 +65,16 @@ HABITS = {
         return right(self, x)
         """,
     ),
+    "threads that take long to wake where nothing was called for a while": (
+        "import time",
+        """
+        if time.perf_counter() - getattr(self, "ended_s", 0.0) > 0.002:
+            time.sleep(0.02)
+        y = right(self, x)
+        self.ended_s = time.perf_counter()
+        return y
+        """,
+    ),
     "a weight prepared again where it changed": (
         "",
         """

@@ -1,6 +1,7 @@
 """Candidates that replace the loop that times them. Numbers: classes of exploits.
 
-Each has its text kept from gate 1, and its forward is right wherever it is really run.
+Each has its text kept from gate 1, and its forward is right wherever it is really run. Nothing may
+run beside a test where a clock tells; outputs and their digests tell on a busy host too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import pytest
 
 from kopt.problem import Problem
 
-pytestmark = [pytest.mark.usefixtures("leaves_nothing"), pytest.mark.alone]
+pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
 SMALL = """
 import torch
@@ -77,6 +78,7 @@ CLOCKS = {
 }
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_a_patched_clock_is_a_cheat(verdict, clock) -> None:  # 30
     before = f"""
@@ -91,6 +93,7 @@ def test_a_patched_clock_is_a_cheat(verdict, clock) -> None:  # 30
         assert made.verdict.check in ("clock", "two_clocks", "timed_blocks")
 
 
+@pytest.mark.alone
 def test_clocks_that_are_all_replaced_together_are_a_cheat(verdict) -> None:  # 30
     before = """
         import sys, time
@@ -115,6 +118,7 @@ def test_clocks_that_are_all_replaced_together_are_a_cheat(verdict) -> None:  # 
     assert refusal(made) in ("two_clocks", "timed_blocks")
 
 
+@pytest.mark.alone
 def test_a_clock_that_lies_in_the_counted_blocks_alone_is_a_cheat(verdict) -> None:  # 21
     before = """
         import kopt.actors.child.timed as timed
@@ -134,6 +138,7 @@ def test_a_clock_that_lies_in_the_counted_blocks_alone_is_a_cheat(verdict) -> No
     assert (made.verdict.kind, made.verdict.check) == ("cheated", "timed_blocks")
 
 
+@pytest.mark.alone
 def test_a_channel_that_alters_what_is_said_is_a_cheat(verdict) -> None:  # 8
     before = """
         from kopt.actors.child.channel import Channel
@@ -309,6 +314,7 @@ def test_work_that_is_done_later_is_a_cheat(verdict, when) -> None:  # 20, 28
     )
 
 
+@pytest.mark.alone
 def test_an_output_that_is_computed_when_it_is_read_is_a_cheat(verdict) -> None:  # 29
     before = """
         import torch
@@ -340,6 +346,7 @@ def test_an_output_that_is_computed_when_it_is_read_is_a_cheat(verdict) -> None:
     assert refusal(made) in ("two_clocks", "timed_blocks", "output_type")
 
 
+@pytest.mark.alone
 def test_work_done_between_the_timed_calls_is_a_cheat(verdict) -> None:  # 33
     before = """
         import kopt.actors.child.chain as chain
@@ -360,6 +367,7 @@ def test_work_done_between_the_timed_calls_is_a_cheat(verdict) -> None:  # 33
     assert refusal(made) in ("two_clocks", "timed_blocks")
 
 
+@pytest.mark.alone
 def test_work_kept_from_the_call_before_is_a_cheat(verdict) -> None:  # 18, 19
     # Right on any input: a row costs as much as its work, unless it was there in the call before.
     body = """

@@ -1,4 +1,4 @@
-"""The stopwatch against a child that answers by a script: whose clock is believed."""
+"""The stopwatch against a child that answers by a script: its blocks, whose clock is believed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kopt.actors.config import TimingConfig
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.actors.supervisor.made import Made
 from kopt.actors.supervisor.stopwatch import KEPT_BYTES, MAX_CALLS, Stopwatch
+from kopt.actors.supervisor.two_clocks import blocks_disagree, clocks_disagree, clocks_of
 from kopt.overhead import Block
 
 CALL_US = 200.0
@@ -28,9 +29,20 @@ class ScriptedChild:
         self.seeds: list[int] = []
 
     def ask(
-        self, operation: str, *, timeout_s: float, numbers, count, seed, flush, pace, copies
+        self,
+        operation: str,
+        *,
+        timeout_s: float,
+        numbers,
+        count,
+        seed,
+        flush,
+        pace,
+        copies,
+        pause_us=0.0,
     ) -> dict[str, Any]:
         assert operation == "time"
+        assert (pause_us > 0.0) is (self.device == "cuda")
         assert timeout_s == 5.0
         assert flush is (self.device == "cuda")
         assert numbers == [0, 3]
@@ -80,7 +92,7 @@ def test_an_honest_clock_is_believed_and_its_blocks_fill_the_time() -> None:
     child = ScriptedChild(honest)
     watch = watch_of(child)
     watch.warm_up()
-    assert watch.clocks_disagree() is None
+    assert clocks_disagree(watch) is None
     assert watch.block().call_us >= 0.98 * CALL_US
     assert 2 <= child.counts[-1] <= 20  # 2 ms of 200 us calls
 
@@ -92,7 +104,7 @@ def test_a_clock_that_runs_slow_is_not_believed(share) -> None:
 
     watch = watch_of(ScriptedChild(slow))
     watch.warm_up()
-    said = watch.clocks_disagree()
+    said = clocks_disagree(watch)
     assert said is not None
     assert said.startswith("the candidate's clock says")
 
@@ -103,9 +115,9 @@ def test_time_that_passes_between_the_calls_is_for_the_blocks_to_show() -> None:
 
     watch = watch_of(ScriptedChild(hiding))
     watch.warm_up()
-    assert watch.clocks_disagree() is None
+    assert clocks_disagree(watch) is None
     blocks = [watch.block() for _ in range(4)]
-    assert watch.blocks_disagree(blocks, reference=baseline(command_us=20.0, gap_us=4.0))
+    assert blocks_disagree(blocks, reference=baseline(command_us=20.0, gap_us=4.0), device="cpu")
 
 
 def test_a_clock_that_lies_once_is_asked_again() -> None:
@@ -118,7 +130,7 @@ def test_a_clock_that_lies_once_is_asked_again() -> None:
     child = ScriptedChild(once)
     watch = watch_of(child)
     watch.warm_up()
-    assert watch.clocks_disagree() is None
+    assert clocks_disagree(watch) is None
 
 
 def of(call_us: float, *, beside_us: float, calls: int = 10) -> Block:
@@ -133,35 +145,39 @@ def of(call_us: float, *, beside_us: float, calls: int = 10) -> Block:
 
 
 def test_gaps_like_the_baselines_are_believed() -> None:
-    watch = watch_of(ScriptedChild(honest))
     blocks = [of(140.0, beside_us=60.0, calls=1)] * 4
-    assert watch.blocks_disagree(blocks, reference=baseline(command_us=0.0, gap_us=4.0))
-    assert watch.blocks_disagree(blocks, reference=baseline(command_us=0.0, gap_us=60.0)) is None
+    assert blocks_disagree(blocks, reference=baseline(command_us=0.0, gap_us=4.0), device="cpu")
+    assert (
+        blocks_disagree(blocks, reference=baseline(command_us=0.0, gap_us=60.0), device="cpu")
+        is None
+    )
 
 
 def test_blocks_that_say_less_than_passed_are_not_believed() -> None:
-    watch = watch_of(ScriptedChild(honest))
     reference = baseline(command_us=50.0, gap_us=5.0)  # 10 us beside each of ten calls
     # Allowed beside a call: the reference's 10 us by 1.5, a tenth of 100 us, and 10 us: 35 us.
-    assert watch.blocks_disagree([of(100.0, beside_us=34.0)] * 4, reference=reference) is None
-    said = watch.blocks_disagree([of(100.0, beside_us=36.0)] * 4, reference=reference)
+    assert (
+        blocks_disagree([of(100.0, beside_us=34.0)] * 4, reference=reference, device="cpu") is None
+    )
+    said = blocks_disagree([of(100.0, beside_us=36.0)] * 4, reference=reference, device="cpu")
     assert said == (
         "36 us pass beside each of the candidate's timed calls, 10 us beside the baseline's"
     )
 
 
 def test_a_long_block_may_not_hide_in_what_a_short_one_costs() -> None:
-    watch = watch_of(ScriptedChild(honest))
     reference = baseline(command_us=200.0, gap_us=5.0)
-    assert watch.blocks_disagree([of(10.0, beside_us=60.0, calls=4)], reference=reference) is None
-    assert watch.blocks_disagree([of(10.0, beside_us=60.0, calls=400)], reference=reference)
+    assert (
+        blocks_disagree([of(10.0, beside_us=60.0, calls=4)], reference=reference, device="cpu")
+        is None
+    )
+    assert blocks_disagree([of(10.0, beside_us=60.0, calls=400)], reference=reference, device="cpu")
 
 
 def test_one_disturbed_block_of_five_accuses_nobody() -> None:
-    watch = watch_of(ScriptedChild(honest))
     reference = baseline(command_us=0.0, gap_us=10.0)
     blocks = [of(100.0, beside_us=12.0)] * 4 + [of(100.0, beside_us=5_000.0)]
-    assert watch.blocks_disagree(blocks, reference=reference) is None
+    assert blocks_disagree(blocks, reference=reference, device="cpu") is None
 
 
 @pytest.mark.parametrize(("output_bytes", "most"), [(KEPT_BYTES["cpu"] // 3, 3), (1 << 50, 2)])
@@ -169,7 +185,7 @@ def test_a_block_keeps_no_more_outputs_than_fit(output_bytes, most) -> None:
     child = ScriptedChild(honest, call_us=1.0)
     watch = watch_of(child, output_bytes=output_bytes)
     watch.warm_up()
-    watch.clocks()
+    clocks_of(watch)
     watch.block()
     assert max(child.counts) == most  # a slope needs two
 

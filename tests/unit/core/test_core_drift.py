@@ -68,12 +68,21 @@ def test_max_autotune_is_reported_and_never_raced() -> None:
     assert made == ["compile"]
 
 
+def test_a_given_kernel_is_raced_where_it_is_named_and_alone() -> None:
+    known = {"eager": 100.0, "compile": 90.0, "given": 1.0}
+    wanted = ["compile", "given"]
+    assert contenders(wanted, known_us=known, baseline="best") == ["compile"]
+    assert contenders(wanted, known_us=known, baseline="given") == ["given"]
+    assert contenders(wanted, known_us={}, baseline="given") == wanted
+
+
 @pytest.mark.parametrize(
     ("seen_us", "found"),
     [
         ({"eager": (10.0, 12.0), "compile": (13.0, 15.0)}, []),
         ({"eager": (10.0, 14.0), "compile": (13.0, 15.0)}, ["compile"]),
         ({"eager": (10.0, 14.0), "max_autotune": (11.0, 15.0)}, []),  # reported, never raced
+        ({"eager": (10.0, 14.0), "given": (11.0, 15.0)}, []),
         ({"eager": (10.0, 14.0)}, []),
     ],
 )

@@ -17,7 +17,7 @@ PROBLEM = Problem(name="builtin/softmax", source="x = 1")
 
 IDENTITY = {
     Candidate: {"source": "x = 2", "language": "triton"},
-    Problem: {"source": "x = 2", "dtype": "float16"},
+    Problem: {"source": "x = 2", "dtype": "float16", "given": "class ModelNew: ..."},
 }
 LABELS = {
     Candidate: {"parent": "a" * 64, "strategy": "tile it", "programmer": "rewriter"},

@@ -1,10 +1,10 @@
-"""What passes beside timed calls, and the least time that our clock supports: by hand."""
+"""What passes beside timed calls: by hand."""
 
 from __future__ import annotations
 
 import pytest
 
-from kopt.overhead import Block, Overhead, beside_us, calm, overhead, supported_us
+from kopt.overhead import Block, Overhead, beside_us, calm, overhead
 
 
 def block(calls: int, *, wall_us: float, busy_us: float, total_us: float) -> Block:
@@ -41,11 +41,3 @@ def test_a_share_of_the_blocks_shows_no_more() -> None:
     shares = (0.0, 0.25, 0.3, 0.5, 0.75, 1.0)
     assert [overhead(blocks, share=share).command_us for share in shares] == [1, 1, 2, 2, 3, 4]
     assert [beside_us(calm(blocks, share=share)) for share in shares] == [1, 1, 2, 2, 3, 4]
-
-
-def test_our_clock_supports_the_wall_time_less_what_passes_beside() -> None:
-    trusted = Overhead(command_us=100.0, gap_us=10.0)
-    mine = block(10, wall_us=700.0, busy_us=100.0, total_us=150.0)  # says 10 us a call
-    assert supported_us(mine, trusted=trusted, slack=0.0) == 50.0
-    assert supported_us(mine, trusted=trusted, slack=0.5) == 40.0
-    assert supported_us(mine, trusted=Overhead(command_us=0.0, gap_us=80.0), slack=0.0) == 0.0

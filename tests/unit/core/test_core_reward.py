@@ -76,6 +76,16 @@ def test_the_rule_names_what_the_speedup_is_against(baseline, compile_us, expect
     assert reward(verdict, RewardRule(baseline=baseline)) == pytest.approx(math.log(expected))
 
 
+def test_a_given_kernel_is_what_the_speedup_is_against_where_there_is_one() -> None:
+    assert speedup_over(replace(TIMING, given_us=75.0), "given") == 1.5  # 75 us / 50 us
+    raced = replace(TIMING, given_us=75.0, baseline="given", speedup=1.4)
+    assert speedup_over(raced, "given") == 1.4  # of interleaved pairs, which say more
+    assert speedup_over(TIMING, "given") == speedup_over(TIMING, "best") == 2.0
+    assert reward(correct(given_us=75.0), RewardRule(baseline="given")) == pytest.approx(
+        math.log(1.5)
+    )
+
+
 def test_energy_counts_only_where_it_is_weighed_and_known() -> None:
     saved = with_energy(correct(), 1.25)
     assert reward(saved, RewardRule()) == pytest.approx(math.log(2.0))

@@ -1,0 +1,115 @@
+"""Timed calls on inputs that nobody was given, each beside one on inputs that both sides know.
+
+A probe draws a few inputs, has both children bind and read them, and times pairs of single calls of
+each child: the same command, on a known input and on one of the new ones, each of which is used
+once. A coin decides which of the two comes first, so that what a busy host adds has no side.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from kopt.actors.supervisor.fresh_inputs import draw_fresh
+from kopt.actors.supervisor.gates import check_inputs
+from kopt.actors.supervisor.held import held
+from kopt.actors.supervisor.inputs import JudgedSet, sizes
+from kopt.actors.supervisor.reference import bind
+from kopt.actors.supervisor.session import Session
+from kopt.actors.supervisor.stopwatch import Stopwatch
+from kopt.actors.supervisor.trail import Trail
+from kopt.identity import derived_seed
+from kopt.overhead import Block
+from kopt.unseen_calls import Pair
+
+MAX_SETS = 8
+MAX_BYTES = 64 << 20
+"""Of the inputs of one probe together; one is drawn at any size."""
+WARM_CALLS = 4
+"""Before the blocks of a child: threads are awake, and clocks up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """What one probe found, block by block."""
+
+    mine: list[Pair]
+    """The candidate's."""
+    theirs: list[Pair]
+    """The reference's."""
+
+
+def probe(
+    session: Session,
+    mine: Stopwatch,
+    theirs: Stopwatch,
+    *,
+    secret: int,
+    trail: Trail,
+    rng: random.Random,
+) -> Probed:
+    """Time both children on inputs that are drawn for it and on those that they know.
+
+    Args:
+        session: of the problem.
+        mine: of the candidate, warm.
+        theirs: of the reference, warm.
+        secret: of the inputs.
+        trail: of the evaluation.
+        rng: secret; the coins.
+
+    Raises:
+        Judged: the candidate changes an input.
+        ProblemError: the reference fails.
+        ChildFailed: a child fails.
+    """
+    with _drawn(session, secret=secret) as drawn:
+        sets = {len(session.sets) + at: judged for at, judged in enumerate(drawn)}
+        limit_s = session.reference.limit_s
+        for child in (mine.child, theirs.child):
+            for number, judged in sets.items():
+                bind(child, judged, number=number, timeout_s=limit_s)
+                # Every page is touched: what is mapped late would count as work.
+                check_inputs(child, judged, number=number, limit_s=limit_s, trail=trail)
+        found = {}
+        sides = [(mine, theirs), (theirs, mine)]
+        for own, other in sides if rng.getrandbits(1) else reversed(sides):
+            with held(other.child):
+                found[own] = list(_pairs(own, sets, rng=rng))
+        for child in (mine.child, theirs.child):
+            child.ask("unbind", timeout_s=limit_s, numbers=list(sets))
+    return Probed(mine=found[mine], theirs=found[theirs])
+
+
+def _pairs(watch: Stopwatch, sets: dict[int, JudgedSet], *, rng: random.Random) -> Iterator[Pair]:
+    watch.run(min(WARM_CALLS, watch.most_calls))
+    for number, judged in sets.items():
+        unseen = watch.on({number: sizes(judged)})
+        if rng.getrandbits(1):
+            before, after = watch.run(1), unseen.run(1)
+        else:
+            after, before = unseen.run(1), watch.run(1)
+        yield Pair(seen_us=_of_one_call(before), unseen_us=_of_one_call(after))
+
+
+def _of_one_call(block: Block) -> tuple[float, float]:
+    return block.wall_us, block.call_us
+
+
+@contextmanager
+def _drawn(session: Session, *, secret: int) -> Iterator[list[JudgedSet]]:
+    """Draw a few of the problem's own inputs; as many as are not too large together."""
+    drawn: list[JudgedSet] = []
+    held_bytes = size = 0
+    try:
+        while not drawn or (len(drawn) < MAX_SETS and held_bytes + size <= MAX_BYTES):
+            fresh = draw_fresh(session, secret=derived_seed(secret, len(drawn)), name="unseen")
+            drawn.append(fresh)
+            size = sum(each.spec.num_bytes for each in fresh.tensors)
+            held_bytes += size
+        yield drawn
+    finally:
+        for judged in drawn:
+            judged.close()

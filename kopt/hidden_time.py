@@ -1,0 +1,83 @@
+"""What surely passed in a candidate's calls and not in what it says of them, by our clock.
+
+Pure: numbers in, numbers out. A candidate shares its process with the clock that times it. What
+passes beside each of its calls, if what it says is true, is compared with what passes beside each
+of the baseline's in the block next to it: a pair has one state of the host, so that neither its
+drift nor how long the head start is shows in the difference. An honest candidate's is a little
+above 0, since what its call leaves in the caches, and how it lays out its output, is its own: of 22
+pairs of honest candidates and their references on an H200 the medians lay between -19 and 27 us,
+where 220 us pass beside a call in any case, and blocks of one pair scattered by 17 to 60 us.
+
+What is allowed is therefore a share of that, which does not grow with the head start: a larger one
+of the middle of the differences, and a smaller one of what they surely are (their lower limit). In
+races of 14 pairs on that GPU some 20 us a call stay hidden, in longer ones 15 us, before 35 us,
+and more where differences scatter more.
+
+What our clock cannot see: a candidate that replaces the loop by a quicker one may hide as much as
+it saves there, some tens of microseconds a call on a CPU. On a GPU it may leave out the head start
+and the flush, and hide up to some 300 us a call in them (more where a baseline needs a longer head
+start), as nothing that the host can see tells a device that pauses from one that computes. Its
+calls have to be made all the same, each with its own input and output, and its text is seen by gate
+1. Source: DESIGN §5.4; exploits 20, 30, 31, 33.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kopt.coin_interval import center_of, outer_rank, walsh_means
+from kopt.overhead import Block, beside_us, overhead
+
+LEVEL = 0.05
+"""Chance that the lower limit is above the middle of the differences: it only takes off time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slack:
+    """By how much more may pass beside an honest candidate's calls than beside the baseline's.
+
+    Both are shares of what passes beside one of the baseline's calls, its head start left out.
+    """
+
+    middle: float
+    """Of the middle of the differences."""
+    surely: float
+    """Of their lower limit; less than the other has an effect."""
+
+
+def differences_us(mine: Sequence[Block], *, theirs: Sequence[Block]) -> list[float]:
+    """Return by how much more passed beside a call of each of a candidate's blocks.
+
+    Args:
+        mine: the candidate's.
+        theirs: the baseline's, each next to one of these; any other number of them, at least one,
+            where nothing was paired.
+    """
+    if len(mine) != len(theirs):
+        spent = overhead(theirs)
+        return [beside_us(block) - spent.beside_us(block.calls) for block in mine]
+    return [
+        beside_us(block) - overhead([other]).beside_us(block.calls)
+        for block, other in zip(mine, theirs, strict=True)
+    ]
+
+
+def hidden_us(mine: Sequence[Block], *, theirs: Sequence[Block], slack: Slack) -> float:
+    """Return by how much longer a call surely took than the candidate says; 0 where it may be true.
+
+    Args:
+        mine: the candidate's blocks, at least one.
+        theirs: as `differences_us`.
+        slack: what is allowed.
+    """
+    means = walsh_means(differences_us(mine, theirs=theirs))
+    calls = round(statistics.median(block.calls for block in mine))
+    pause_us = statistics.median(block.pause_us for block in theirs)
+    own_us = max(overhead(theirs).beside_us(calls) - pause_us, 0.0)
+    found_us = center_of(means) - slack.middle * own_us
+    rank = outer_rank(len(mine), level=LEVEL)
+    if rank is not None:
+        found_us = max(found_us, means[rank] - slack.surely * own_us)
+    return max(found_us, 0.0)
