@@ -12,9 +12,11 @@ from kopt.cli.doctor_sandbox import sandbox_probes
 from kopt.cli.exit_codes import DONE, FAILED
 from kopt.cli.output import write_json
 from kopt.cli.probe import Probe
-from kopt.cli.probe_host import host_probes, probed_device
+from kopt.cli.probe_gpu import gpu_probe, gpu_probes
+from kopt.cli.probe_host import host_probes
 from kopt.cli.probe_model import model_probes
 from kopt.cli.probe_profilers import profiler_probes
+from kopt.cli.probe_ray import ray_probe
 from kopt.cli.probe_software import software_probes
 from kopt.data.problems import open_sources
 from kopt.data.problems.config import ProblemsConfig
@@ -28,13 +30,15 @@ def main(arguments: Sequence[str]) -> int:
     options = parse(parser, arguments)
     if options is None:
         return DONE
-    device = probed_device()
+    device = "cuda" if gpu_probe().ok else "cpu"  # whose profilers are of use
     probes = [
         *software_probes(),
+        ray_probe(),
         *host_probes(out=Path(options.out), cache=cache_dir()),
+        *gpu_probes(),
         *sandbox_probes(),
         *profiler_probes(cache=cache_dir(), device=device),
-        *model_probes(device=device),
+        *model_probes(),
         *_problem_sets(),
     ]
     if options.json:

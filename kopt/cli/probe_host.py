@@ -1,13 +1,12 @@
-"""Probes of the machine: cores, memory, room on disks, GPUs."""
+"""Probes of the machine: cores, memory, room on disks."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from kopt.cli.probe import Probe, command_output, first_line, gib
+from kopt.cli.probe import Probe, gib
 from kopt.data.manifest import cpu_model
 
 MIN_CORES = 2
@@ -30,7 +29,6 @@ def host_probes(*, out: Path, cache: Path) -> list[Probe]:
         _shared_memory(),
         _disk("disk for runs", out),
         _disk("disk for the cache", cache),
-        _gpu(),
     ]
 
 
@@ -91,36 +89,3 @@ def _disk(name: str, folder: Path) -> Probe:
     free = shutil.disk_usage(there).free
     fix = "" if free >= MIN_DISK_BYTES else f"free some: kopt wants {gib(MIN_DISK_BYTES)}"
     return Probe(name=name, ok=not fix, found=f"{gib(free)} free for {folder}", fix=fix)
-
-
-def _gpu() -> Probe:
-    query = "--query-gpu=name,memory.total,driver_version"
-    words = command_output(["nvidia-smi", query, "--format=csv,noheader"])
-    if not words:
-        return Probe(
-            name="GPU",
-            ok=False,
-            found="nvidia-smi finds none: searches run on the CPU",
-            fix="install NVIDIA's driver on a machine with a GPU (in a container: --gpus all)",
-        )
-    found = f"{len(words.splitlines())} x {first_line(words)}"
-    if _installed_version("torch").endswith("+cpu"):
-        return Probe(
-            name="GPU",
-            ok=False,
-            found=f"{found}: torch is a build for CPUs",
-            fix="install a CUDA build of torch",
-        )
-    return Probe(name="GPU", ok=True, found=found)
-
-
-def probed_device() -> str:
-    """Return the kind of device whose profilers are of use: `cuda` where a GPU can be used."""
-    return "cuda" if _gpu().ok else "cpu"
-
-
-def _installed_version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""

@@ -1,7 +1,7 @@
-"""Probes of what models are asked with: the endpoint, where one is configured, and CUTLASS.
+"""Probes of what models are asked with: the endpoint, the environment of vLLM, and CUTLASS.
 
 The environment configures an endpoint for every run: OPENAI_BASE_URL, or the key of OPENAI_API_KEY.
-Where neither is set there is nothing to look for, and no row. A key is sent and never shown.
+A key is sent and never shown.
 """
 
 from __future__ import annotations
@@ -11,38 +11,44 @@ import os
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from pathlib import Path
 
 from kopt.actors.cutlass.find import PACKAGE, packaged_checkout
 from kopt.actors.programmers.openai_access import URL_VARIABLE, Access, access_of
 from kopt.actors.programmers.openai_config import OpenAIConfig
+from kopt.actors.programmers.vllm_ahead import PYTHON_VARIABLE, find_python
+from kopt.actors.programmers.vllm_config import VllmConfig
 from kopt.cli.probe import MAX_SHOWN, Probe
 from kopt.errors import ConfigError
 
 ENDPOINT_TIMEOUT_S = 5.0
 MAX_LISTING_BYTES = 4 << 20
+VLLM_FOLDER = ".venv-vllm"
+"""That scripts/vllm_env.sh makes by default."""
 MAX_NAMES = 3
 """Models that are named; the rest is a count."""
 
 
-def model_probes(*, device: str) -> list[Probe]:
-    """Look for the endpoint that the environment names, and for CUTLASS where a GPU could use it.
-
-    Args:
-        device: of candidates, `cuda` or `cpu`.
-    """
-    return [*_endpoint(os.environ), *(_cutlass() if device == "cuda" else ())]
+def model_probes() -> list[Probe]:
+    """Look for the endpoint and the vLLM that the environment names, and for CUTLASS."""
+    return [_endpoint(os.environ), _vllm(os.environ), _cutlass()]
 
 
-def _endpoint(environment: Mapping[str, str]) -> list[Probe]:
+def _endpoint(environment: Mapping[str, str]) -> Probe:
     config = OpenAIConfig()
     if not environment.get(URL_VARIABLE) and not environment.get(config.api_key_env):
-        return []
+        return Probe(
+            name="endpoint",
+            ok=False,
+            found=f"neither {URL_VARIABLE} nor {config.api_key_env} is set: no model is asked",
+            fix="set one, or name it by programmer.base_url; the rewriter needs neither",
+        )
     try:
         access = access_of(config, environment)
     except ConfigError as error:
         fix = f"set {URL_VARIABLE} and {config.api_key_env}, or unset both"
-        return [Probe(name="endpoint", ok=False, found=_short(str(error)), fix=fix)]
-    return [_listed(access)]
+        return Probe(name="endpoint", ok=False, found=_short(str(error)), fix=fix)
+    return _listed(access)
 
 
 def _listed(access: Access) -> Probe:
@@ -83,15 +89,31 @@ def _short(text: str) -> str:
     return " ".join(text.split())[:MAX_SHOWN]
 
 
-def _cutlass() -> list[Probe]:
+def _vllm(environment: Mapping[str, str]) -> Probe:
+    """Look for the servers' environment: the one that is named, or the script's in this folder."""
+    here = Path(VLLM_FOLDER) / "bin" / "python"
+    if not environment.get(PYTHON_VARIABLE) and here.is_file():
+        environment = {**environment, PYTHON_VARIABLE: str(here)}
+    try:
+        python = find_python(VllmConfig(), environment)
+    except ConfigError as error:
+        why, _, _ = str(error).partition("; ")
+        return Probe(
+            name="vLLM environment",
+            ok=False,
+            found=_short(why.partition(": ")[2]),
+            fix=f"scripts/vllm_env.sh cuda, then programmer.vllm.python or {PYTHON_VARIABLE}",
+        )
+    return Probe(name="vLLM environment", ok=True, found=str(python))
+
+
+def _cutlass() -> Probe:
     found = packaged_checkout()
     if found is not None:
-        return [Probe(name="CUTLASS headers", ok=True, found=found.origin)]
-    return [
-        Probe(
-            name="CUTLASS headers",
-            ok=False,
-            found="not found: a model cannot look its source up",
-            fix=f"pip install {PACKAGE}, or name a checkout by programmer.tools.cutlass",
-        )
-    ]
+        return Probe(name="CUTLASS headers", ok=True, found=found.origin)
+    return Probe(
+        name="CUTLASS headers",
+        ok=False,
+        found="not found: a model that writes for a GPU cannot look its source up",
+        fix=f"pip install {PACKAGE}, or name a checkout by programmer.tools.cutlass",
+    )

@@ -20,6 +20,9 @@ PACKAGES: tuple[tuple[str, tuple[int, int], tuple[int, int] | None], ...] = (
 )
 """Distribution, least version, and the first that is too new; those of pyproject.toml."""
 
+PAGE_MAKERS = ("jinja2", "plotly", "pygments")
+"""What `kopt report` makes pages with."""
+
 OPENMP_PROGRAM = """\
 #include <omp.h>
 extern "C" int threads() { int n = 0;
@@ -38,6 +41,7 @@ def software_probes() -> list[Probe]:
         _python(),
         *(_package(name, least, below) for name, least, below in PACKAGES),
         _triton(),
+        _report(),
         _compiler(),
         _tool(
             "nvcc",
@@ -97,6 +101,23 @@ def _triton() -> Probe:
             found="not installed: no Triton candidates",
             fix="pip install 'triton>=3.5' (the CPU build of torch does not bring it)",
         )
+
+
+def _report() -> Probe:
+    missing = []
+    for name in PAGE_MAKERS:
+        try:
+            version(name)
+        except PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        return Probe(
+            name="report pages",
+            ok=False,
+            found=f"{', '.join(missing)} not installed: no `kopt report`",
+            fix="pip install 'kopt-search[report]' (in a clone: pip install -e '.[report]')",
+        )
+    return Probe(name="report pages", ok=True, found=", ".join(PAGE_MAKERS))
 
 
 def _compiler() -> Probe:

@@ -1,9 +1,10 @@
-"""`kopt watch`: what a run does and has found, live or finished, from its folder alone."""
+"""`kopt watch`: what a run, or a multirun, does and has found, live or after: from its folder."""
 
 from __future__ import annotations
 
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 
 from rich.console import Console, RenderableType
@@ -12,10 +13,14 @@ from rich.live import Live
 from kopt.cli.arguments import command_parser, parse
 from kopt.cli.exit_codes import DONE
 from kopt.cli.output import write_json
+from kopt.cli.watch_browse import Browse
+from kopt.cli.watch_fleet import WatchedFleet
 from kopt.cli.watch_json import snapshot
+from kopt.cli.watch_keys import Keys
 from kopt.cli.watch_tree_view import node_frame, tree_frame
 from kopt.cli.watch_view import frame
 from kopt.cli.watched_run import WatchedRun
+from kopt.data.fleet_file import is_fleet
 from kopt.errors import ConfigError
 
 WIDTH = 80
@@ -25,14 +30,17 @@ SHORTEST_S = 0.2
 DEPTH = 3
 
 EPILOG = """\
-A run that goes on is shown until it ends, or until Ctrl-C; the run itself is not touched. Where
-the output is no terminal, one frame is printed.
+A run that goes on is shown until it ends, or until q or Ctrl-C; the run itself is not touched.
+Keys lead from the run to its searches, their trees and each node (the last line says which); with
+--browse through a run that has ended, too. Where the output is no terminal, one frame is printed.
 
 examples:
   kopt watch runs/first
+  kopt watch runs/first --browse
   kopt watch runs/first --search builtin/softmax/default/0 --depth 6
   kopt watch runs/first --search builtin/softmax/default/0 --node 12
-  kopt watch runs/first --json"""
+  kopt watch runs/first --json
+  kopt watch runs/arms                           all jobs of a multirun"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -48,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
         description="Show what a run does now and what it has found so far.",
         epilog=EPILOG,
     )
-    parser.add_argument("run", metavar="RUN", help="a run folder, such as runs/first")
+    parser.add_argument("run", metavar="RUN", help="a run folder, or a multirun's")
     parser.add_argument("--search", metavar="NAME", help="show the tree of problem/arm/seed")
     parser.add_argument(
         "--node", metavar="N", help="of that tree: one node, its verdict, findings and diff"
@@ -57,6 +65,9 @@ def main(arguments: Sequence[str]) -> int:
         "--depth", metavar="N", type=int, default=DEPTH, help=f"levels of the tree ({DEPTH})"
     )
     parser.add_argument("--once", action="store_true", help="print one frame and leave")
+    parser.add_argument(
+        "--browse", action="store_true", help="walk by keys through a run that has ended, too"
+    )
     parser.add_argument(
         "--every", metavar="S", type=float, default=EVERY_S, help=f"seconds a frame ({EVERY_S:g})"
     )
@@ -69,21 +80,46 @@ def main(arguments: Sequence[str]) -> int:
         raise ConfigError(f"--depth: expected 1 or more, found {options.depth}")
     if not options.every >= SHORTEST_S:
         raise ConfigError(f"--every: expected {SHORTEST_S:g} s or more, found {options.every:g}")
+    console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
+    if is_fleet(options.run):
+        return _watch_fleet(options, console)
     run = WatchedRun(options.run, search=options.search)
     run.look()
     run.check_search()
     if options.json:
         write_json(sys.stdout, snapshot(run.watched, run.moment, tree=run.tree))
         return DONE
-    console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False)
+    if options.browse and not (console.is_terminal and sys.stdin.isatty()):
+        raise ConfigError("--browse: expected a terminal to read keys from and to draw on")
 
     def draw() -> RenderableType:
         return _frame(run, node=options.node, depth=options.depth)
 
-    if options.once or not console.is_terminal or run.moment.owner is None:
+    if options.once or not console.is_terminal or not (options.browse or run.is_driven):
         console.print(draw())
-        return DONE
-    _follow(run, draw, console=console, every_s=options.every)
+    elif sys.stdin.isatty():
+        view = Browse(run, node=options.node, depth=options.depth)
+        _browse(run, view, console=console, every_s=options.every)
+    else:
+        _follow(run, draw, console=console, every_s=options.every)
+    return DONE
+
+
+def _watch_fleet(options: Namespace, console: Console) -> int:
+    """Show all jobs of a multirun."""
+    if options.search is not None or options.browse:
+        raise ConfigError(
+            f"--search, --browse: expected the run folder of one job, such as {options.run}/0, "
+            "found a multirun's"
+        )
+    fleet = WatchedFleet(options.run)
+    fleet.look()
+    if options.json:
+        write_json(sys.stdout, fleet.snapshot())
+    elif options.once or not console.is_terminal or not fleet.is_driven:
+        console.print(fleet.frame())
+    else:
+        _follow(fleet, fleet.frame, console=console, every_s=options.every)
     return DONE
 
 
@@ -96,15 +132,43 @@ def _frame(run: WatchedRun, *, node: str | None, depth: int) -> RenderableType:
 
 
 def _follow(
-    run: WatchedRun, draw: Callable[[], RenderableType], *, console: Console, every_s: float
+    watched: WatchedRun | WatchedFleet,
+    draw: Callable[[], RenderableType],
+    *,
+    console: Console,
+    every_s: float,
 ) -> None:
-    """Show a run until nobody drives it any more, or the user leaves."""
+    """Show a run, or several, until nobody drives them any more, or the user leaves."""
     try:
         with Live(draw(), console=console, auto_refresh=False, transient=True) as live:
-            while run.moment.owner is not None:
+            while watched.is_driven:
                 time.sleep(every_s)
-                if run.look():
+                if watched.look():
                     live.update(draw(), refresh=True)
     except KeyboardInterrupt:
         pass
     console.print(draw())
+
+
+def _browse(run: WatchedRun, view: Browse, *, console: Console, every_s: float) -> None:
+    """The same, led by keys. A run that ends is left by itself where it is shown as a whole."""
+    was_driven = run.is_driven
+    looked_s = time.monotonic()
+    try:
+        with (
+            Keys(sys.stdin.fileno()) as keys,
+            Live(view.draw(console), console=console, auto_refresh=False, screen=True) as live,
+        ):
+            while not (view.screen == "run" and was_driven and not run.is_driven):
+                pressed = keys.wait(max(0.0, looked_s + every_s - time.monotonic()))
+                if not all(map(view.press, pressed)):
+                    break
+                is_new = bool(pressed)
+                if time.monotonic() >= looked_s + every_s:
+                    is_new |= run.look()
+                    looked_s = time.monotonic()
+                if is_new:
+                    live.update(view.draw(console), refresh=True)
+    except KeyboardInterrupt:
+        pass
+    console.print(frame(run.watched, run.moment))

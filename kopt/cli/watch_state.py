@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from kopt.cli.standing import Standing
 from kopt.data.record import Record
+from kopt.evaluation import EvalJson, rank
 from kopt.events import (
     AnswerReceived,
     DeviceQuarantined,
@@ -83,6 +84,8 @@ class Watched:
         """By kind of verdict, or CANCELLED."""
         self.trends: dict[str, list[Step]] = {}
         """Problem name to the steps of its best."""
+        self.best: dict[str, EvalJson] = {}
+        """Search to its best correct candidate, as results rank; only searches that have one."""
         self.spending = Spending()
         self.answers = 0
         self.profiles = 0
@@ -173,7 +176,11 @@ class Watched:
         trend = self.trends.setdefault(problem, [])
         if best is not None and (not trend or trend[-1].speedup != best.speedup):
             trend.append(Step(record.time_ns, best.speedup))
-        if kind != "correct":
+        if kind == "correct":
+            known = self.best.get(record.search)
+            if known is None or rank(evaluation) > rank(known):
+                self.best[record.search] = evaluation
+        else:
             self._failed(record, kind, evaluation["reason"])
         if body.cached:
             self.cached += 1

@@ -6,12 +6,12 @@ written or judged is counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
 
 from kopt.data.record import Record
 from kopt.errors import ConfigError
-from kopt.evaluation import EvalJson
+from kopt.evaluation import EvalJson, rank
 from kopt.events import (
     CandidateMade,
     ExpansionAsked,
@@ -95,9 +95,9 @@ class WatchedTree:
         return sum(self._left.values())
 
     def best(self) -> Node | None:
-        """Return the node with the highest reward that is correct, the earliest of equals."""
+        """Return the surest and fastest node, as results and `best/` rank; the first of equals."""
         correct = [node for node in self.nodes.values() if node.evaluation["kind"] == "correct"]
-        return max(correct, key=lambda node: (node.reward, -node.node), default=None)
+        return max(correct, key=lambda node: (rank(node.evaluation), -node.node), default=None)
 
     def find(self, name: str) -> Node:
         """Return a node by its number, or by the first digits of its candidate's id.
@@ -132,14 +132,27 @@ class WatchedTree:
             at = self.nodes.get(at.parent)
         first = self.first if root is None else [root.node]
         top = 1 if root is None else 0
-        return list(self._walk(first, top, depth, way))
 
-    def _walk(self, numbers: list[int], level: int, depth: int, way: set[int]) -> Iterator[Line]:
+        def below(node: Node, level: int) -> list[int]:
+            return [child for child in node.children if level < depth or child in way]
+
+        return list(self._walk(first, top, below))
+
+    def opened(self, nodes: Set[int]) -> list[Line]:
+        """Return the children of ROOT, and the children of those nodes that can be seen."""
+        return list(
+            self._walk(self.first, 1, lambda node, _: node.children if node.node in nodes else [])
+        )
+
+    def _walk(
+        self, numbers: list[int], level: int, shown: Callable[[Node, int], list[int]]
+    ) -> Iterator[Line]:
+        """Yield nodes and, of each, the children that are shown of a node at its level."""
         stack = [(number, level) for number in reversed(numbers)]
         while stack:
             number, at = stack.pop()
             node = self.nodes[number]
-            below = [c for c in node.children if at < depth or c in way]
+            below = shown(node, at)
             hidden = self._count(node) - sum(1 + self._count(self.nodes[c]) for c in below)
             yield Line(node=node, depth=at, hidden=hidden)
             stack.extend((child, at + 1) for child in reversed(below))

@@ -12,6 +12,7 @@ from kopt.cli.watch_tree import Line, Node, WatchedTree
 
 MAX_LINES = 200
 """Nodes shown at most; `--node` and `--depth` choose others."""
+HEAD_LINES = 2
 MAX_DIFF = 60
 """Lines of a diff to the parent."""
 STYLES = {"correct": "green", "cheated": "magenta"}
@@ -29,13 +30,19 @@ def tree_frame(tree: WatchedTree, *, depth: int, root: Node | None = None) -> Re
     """
     lines = tree.lines(depth=depth, root=root)
     best = tree.best()
-    head = f"{tree.search}: {len(tree.nodes)} nodes, {tree.pending} under way"
-    if best is not None:
-        head += f"; best is node {best.node}, {_speedup(best)}"
-    shown = [_line(line, is_best=line.node is best) for line in lines[:MAX_LINES]]
+    shown = [tree_line(line, is_best=line.node is best) for line in lines[:MAX_LINES]]
     hidden = len(lines) - MAX_LINES
     more = [Text(f"… and {hidden} more nodes")] if hidden > 0 else []
-    return Group(Text(head, overflow="ellipsis", no_wrap=True), *shown, *more)
+    return Group(tree_head(tree), *shown, *more)
+
+
+def tree_head(tree: WatchedTree) -> Text:
+    """Return HEAD_LINES lines on a search's tree as a whole."""
+    best = tree.best()
+    head = f"{tree.search}\n{len(tree.nodes)} nodes, {tree.pending} under way"
+    if best is not None:
+        head += f"; best is node {best.node}, {_speedup(best)}"
+    return Text(head, overflow="ellipsis", no_wrap=True)
 
 
 def node_frame(
@@ -76,7 +83,8 @@ def node_frame(
     return Group(*parts)
 
 
-def _line(line: Line, *, is_best: bool) -> Text:
+def tree_line(line: Line, *, is_best: bool) -> Text:
+    """Return a node of a tree as one line: number, verdict, what is hidden below it, strategy."""
     node = line.node
     kind = node.evaluation["kind"]
     text = Text("  " * (line.depth - 1 if line.depth else 0), overflow="ellipsis", no_wrap=True)

@@ -10,15 +10,15 @@ from rich.text import Text
 
 from kopt.cli.progress import duration
 from kopt.cli.standing import Best, SearchStanding
-from kopt.cli.watch_state import RECENT_S, Step, Watched
+from kopt.cli.watch_state import RECENT_S, Spending, Step, Watched
 from kopt.data.lanes_file import LanesSeen
 
 BARS = "▁▂▃▄▅▆▇█"
-TREND_WIDTH = 12
+TREND_WIDTH = 10
+SHORTEST_NAME = 10
 MAX_PROBLEMS = 15
 """Problems shown: those with work under way first."""
 MAX_FAILURES = 8
-REASON_WIDTH = 34
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,21 +63,40 @@ def heading(watched: Watched, moment: Moment) -> list[str]:
     pace = "pace not known yet" if per_hour is None else f"{per_hour:,.0f} run an hour on a device"
     if recent is not None and moment.owner is not None:
         pace += f" ({recent:,.0f} in the last {duration(RECENT_S)})"
-    spending = watched.spending
-    paid = f"{spending.cost_usd:,.2f} USD" if spending.cost_usd else "no money"
     return [
         f"{moment.name}: {state}, {duration(watched.active_s(now_ns=moment.now_ns))}{where}",
         f"{standing.ended} of {standing.num_searches} searches ended; "
         f"{standing.told:,}{of_all} candidates told, {watched.kinds['correct']:,} correct",
         f"{watched.live:,} run, {watched.cached:,} known before; {pace}",
-        f"cost {count(spending.tokens_in)} tokens in, {count(spending.tokens_out)} out, {paid}",
+        cost_line(watched.spending),
     ]
 
 
+def cost_line(spending: Spending) -> str:
+    """Return one line on what models were paid."""
+    paid = f"{spending.cost_usd:,.2f} USD" if spending.cost_usd else "no money"
+    return f"cost {count(spending.tokens_in)} tokens in, {count(spending.tokens_out)} out, {paid}"
+
+
+def lanes_table(lanes: LanesSeen) -> Table:
+    """Return a row for each lane, as whoever drives it reported it last."""
+    table = table_of("lane", numbers=("now", "places", "waiting", "taken"))
+    for lane in lanes.lanes:
+        table.add_row(
+            lane.name,
+            str(lane.num_calls),
+            str(lane.num_places),
+            str(lane.num_waiting),
+            f"{lane.occupancy:.0%}",
+        )
+    return table
+
+
 def _lanes(watched: Watched, moment: Moment) -> Table:
-    table = _table("lane", numbers=("now", "places", "waiting", "taken", "mean wait"))
+    table = table_of("lane", numbers=("now", "places", "waiting", "taken", "mean wait"))
     is_driven = moment.owner is not None
-    table.add_row("programmer", str(watched.standing.writing) if is_driven else "", "", "", "", "")
+    if is_driven:
+        table.add_row("programmer", str(watched.standing.writing), "", "", "", "")
     for lane in moment.lanes.lanes if moment.lanes is not None else ():
         table.add_row(
             lane.name,
@@ -104,11 +123,11 @@ def _problems(watched: Watched, moment: Moment) -> list[RenderableType]:
         by_problem.setdefault(search.problem, []).append(search)
     # sorted() is stable: within both groups the order of starting stays.
     rows = sorted(by_problem.items(), key=lambda row: all(s.ended is not None for s in row[1]))
-    table = _table("problem", numbers=("told", "correct", "best"), words=("interval", "trend"))
+    table = table_of("problem", numbers=("told", "correct", "best"), words=("interval", "trend"))
     for problem, searches in rows[:MAX_PROBLEMS]:
         best = watched.standing.best.get(problem)
         table.add_row(
-            problem,
+            name_cell(problem),
             str(sum(search.told for search in searches)),
             str(sum(search.correct for search in searches)),
             "-" if best is None else f"{best.speedup:.2f}x",
@@ -125,14 +144,36 @@ def _problems(watched: Watched, moment: Moment) -> list[RenderableType]:
 
 
 def _failures(watched: Watched, moment: Moment) -> Table:
-    table = _table("failure", numbers=("all", "recent"), words=("newest",))
+    table = table_of("failure", numbers=("all", "recent"), words=("newest",), giving_way="newest")
     recent = watched.recent_failures(now_ns=moment.now_ns)
     order = sorted(watched.failures, key=lambda kind: (-recent[kind], kind))
     for kind in order[:MAX_FAILURES]:
         failure = watched.failures[kind]
         where = failure.search.rpartition("/")[0].rpartition("/")[0]
         newest = f"{where}: {failure.newest}" if where else failure.newest
-        table.add_row(kind, str(failure.count), str(recent[kind]), newest)
+        table.add_row(kind, str(failure.count), str(recent[kind]), name_cell(newest))
+    return table
+
+
+def searches_table(watched: Watched, *, chosen: int, style: str) -> Table:
+    """Return a row for each search, in the order started, below one line of titles.
+
+    Args:
+        watched: the run so far.
+        chosen: place of the row that is drawn in `style`.
+        style: of that row.
+    """
+    table = table_of("search", numbers=("told", "correct", "best"), words=("state",))
+    for place, (name, search) in enumerate(watched.standing.searches.items()):
+        best = watched.best.get(name)
+        table.add_row(
+            name_cell(name),
+            str(search.told),
+            str(search.correct),
+            "-" if best is None else f"{best['speedup'] or 0.0:.2f}x",
+            search.ended or f"{len(search.judging)} judged, {sum(search.writing.values())} written",
+            style=style if place == chosen else None,
+        )
     return table
 
 
@@ -178,11 +219,32 @@ def _interval(best: Best | None) -> str:
     return "" if best is None else f"[{best.low:.2f}, {best.high:.2f}] {best.baseline}"
 
 
-def _table(name: str, *, numbers: tuple[str, ...], words: tuple[str, ...] = ()) -> Table:
+def name_cell(text: str) -> Text:
+    """Return a cell of the column that gives way: one line, cut where it must be."""
+    return Text(text, no_wrap=True, overflow="ellipsis")
+
+
+def table_of(
+    name: str, *, numbers: tuple[str, ...], words: tuple[str, ...] = (), giving_way: str = ""
+) -> Table:
+    """Return an empty table, of which one column gives way where the terminal is narrow.
+
+    The cells of that one are texts that do not wrap (`name_cell`); the column must say that it may.
+
+    Args:
+        name: title of the first column.
+        numbers: titles of the columns after it.
+        words: titles of the last ones.
+        giving_way: title of the column that does; empty: the first.
+    """
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    table.add_column(name, no_wrap=True, overflow="ellipsis")
-    for column in numbers:
-        table.add_column(column, no_wrap=True, justify="right")
-    for column in words:
-        table.add_column(column, no_wrap=True, overflow="ellipsis")
+    for title in (name, *numbers, *words):
+        is_giving = title == (giving_way or name)
+        table.add_column(
+            title,
+            no_wrap=not is_giving,
+            overflow="ellipsis",
+            min_width=SHORTEST_NAME if is_giving else None,
+            justify="right" if title in numbers else "left",
+        )
     return table

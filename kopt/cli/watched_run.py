@@ -53,6 +53,11 @@ class WatchedRun:
         self.watched = Watched(searches=self._num_searches(), budget=self._budget())
         self.moment = self._look_beside()
 
+    @property
+    def is_driven(self) -> bool:
+        """Whether somebody drives it."""
+        return self.moment.owner is not None
+
     def look(self) -> bool:
         """Read what is new; True where anything that is shown may have changed.
 
@@ -66,6 +71,17 @@ class WatchedRun:
                 self.tree.observe(record)
         self.moment = self._look_beside()
         return before != (self._tail.next_seq, self.moment.status, self.moment.lanes)
+
+    def follow(self, search: str) -> None:
+        """Keep the tree of one search from now on; the journal is read from its begin for it.
+
+        Raises:
+            StoreError: as `look`.
+        """
+        self.tree = WatchedTree(search)
+        self._tail = JournalTail(self.run.path)
+        self.watched = Watched(searches=self._num_searches(), budget=self._budget())
+        self.look()
 
     def check_search(self) -> None:
         """Find that the search whose tree is kept is one of the run's.

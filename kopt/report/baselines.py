@@ -1,4 +1,4 @@
-"""The other baselines: what the best candidates reach over eager and over torch.compile."""
+"""The other baselines: what the best candidates reach over eager, compile and given kernels."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from kopt.analysis.arm_figures import CappedMean, capped_means
 from kopt.analysis.trial import OverSeeds, Trial
 from kopt.report.search_rows import SearchRow
 
-Over = Literal["eager", "compile"]
-COLUMNS: dict[Over, Literal["speedup_eager", "speedup_compile"]] = {
+Over = Literal["eager", "compile", "given"]
+COLUMNS: dict[Over, Literal["speedup_eager", "speedup_compile", "speedup_given"]] = {
     "eager": "speedup_eager",
     "compile": "speedup_compile",
+    "given": "speedup_given",
 }
 
 
@@ -30,8 +31,14 @@ class OverBaseline:
     """Solved searches whose baseline was not measured."""
 
 
+def shown_baselines(rows: Sequence[SearchRow]) -> list[Over]:
+    """Return the baselines that a table of these rows has; `given` only where problems have any."""
+    has_given = any(each.row["speedup_given"] is not None for each in rows)
+    return [over for over in COLUMNS if over != "given" or has_given]
+
+
 def over_baselines(
-    rows: Sequence[SearchRow], *, over_seeds: OverSeeds, seed: int
+    rows: Sequence[SearchRow], *, shown: Sequence[Over], over_seeds: OverSeeds, seed: int
 ) -> list[OverBaseline]:
     """Return the figures of one arm over each baseline.
 
@@ -40,10 +47,11 @@ def over_baselines(
 
     Args:
         rows: of one arm on the same terms, without degenerate problems.
+        shown: which baselines, of `shown_baselines`.
         over_seeds: what a problem's score is of its searches'.
         seed: of the bootstrap.
     """
-    return [_over(rows, over, over_seeds=over_seeds, seed=seed) for over in COLUMNS]
+    return [_over(rows, over, over_seeds=over_seeds, seed=seed) for over in shown]
 
 
 def _over(

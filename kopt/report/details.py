@@ -26,6 +26,7 @@ TIMING_FIELDS = (
     "eager_us",
     "compile_us",
     "max_autotune_us",
+    "given_us",
     "speedup",
     "speedup_ci",
     "num_pairs",

@@ -9,7 +9,7 @@ from kopt.analysis.arm_figures import ArmFigures
 from kopt.analysis.compare import Comparison
 from kopt.analysis.study import Asked, Stratum, Study
 from kopt.analysis.trial import Terms
-from kopt.report.baselines import OverBaseline, over_baselines
+from kopt.report.baselines import OverBaseline, over_baselines, shown_baselines
 from kopt.report.charts import Chart
 from kopt.report.contents import Contents, contents
 from kopt.report.cost_charts import cost_charts
@@ -105,6 +105,7 @@ def make_report(
 
 def _view(stratum: Stratum, rows: Sequence[SearchRow], *, asked: Asked, place: int) -> StratumView:
     key = f"terms{place}"
+    shown = shown_baselines(rows)
     capped = "" if asked.cap is None else f", no search counting above {asked.cap:g}×"
     of_arm = {
         arm.arm: [row for row in rows if row.arm == arm.arm and not row.is_degenerate]
@@ -120,7 +121,7 @@ def _view(stratum: Stratum, rows: Sequence[SearchRow], *, asked: Asked, place: i
             for arm, mine in of_arm.items()
         },
         over={
-            arm: over_baselines(mine, over_seeds=asked.over_seeds, seed=asked.seed)
+            arm: over_baselines(mine, shown=shown, over_seeds=asked.over_seeds, seed=asked.seed)
             for arm, mine in of_arm.items()
         },
         degenerate=stratum.degenerate,

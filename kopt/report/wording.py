@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kopt.analysis.figures import chance_text, ratio_text
 from kopt.analysis.proportion import Share
 
 UNKNOWN = "–"
@@ -10,18 +11,14 @@ TIMES = "×"
 
 def times(value: float | None) -> str:
     """Return a speed-up or a ratio: `1.26×`."""
-    if value is None:
-        return UNKNOWN
-    if value < 0.1:
-        return f"{value:.2g}{TIMES}"
-    return f"{value:.2f}{TIMES}" if value < 100.0 else f"{value:.0f}{TIMES}"
+    return UNKNOWN if value is None else f"{ratio_text(value)}{TIMES}"
 
 
 def between(interval: tuple[float | None, float | None] | None) -> str:
     """Return an interval of speed-ups: `1.05 to 1.50`; empty where there is none."""
     if interval is None or interval[0] is None or interval[1] is None:
         return ""
-    return f"{times(interval[0])[:-1]} to {times(interval[1])[:-1]}"
+    return f"{ratio_text(interval[0])} to {ratio_text(interval[1])}"
 
 
 def microseconds(value: float | None) -> str:
@@ -54,11 +51,7 @@ def share(value: Share) -> str:
 
 def chance(p: float | None) -> str:
     """Return a p-value to two digits that count."""
-    if p is None:
-        return UNKNOWN
-    if p < 0.0001:
-        return "< 0.0001"
-    return f"{p:.2f}" if p >= 0.1 else f"{p:.3f}" if p >= 0.01 else f"{p:.4f}"
+    return UNKNOWN if p is None else chance_text(p)
 
 
 def number(value: float | None) -> str:

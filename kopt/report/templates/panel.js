@@ -37,7 +37,7 @@ function changesView(lines) {
 
 function verdictView(v) {
   const over = { eager: v.eager_us, "torch.compile": v.compile_us,
-    "max-autotune": v.max_autotune_us };
+    "max-autotune": v.max_autotune_us, "the given kernel": v.given_us };
   const reached = v.kind !== "correct" ? null
     : `${times(v.speedup)} over ${v.baseline} (interval: ${between(v.speedup_ci, times)}), `
       + (v.is_win ? "surely faster" : "no win: not surely faster by more than 1 %")

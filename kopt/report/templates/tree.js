@@ -26,8 +26,13 @@ function edges() {
     line: { color: "rgba(128,128,128,0.55)", width: 1 } };
 }
 
+// A tree of a few nodes has room for larger ones, with their numbers.
+function isRoomy() {
+  return tree.node.length <= 40;
+}
+
 function size(visits) {
-  return Math.min(44, 9 + 4 * Math.sqrt(visits - 1));
+  return Math.min(44, (isRoomy() ? 18 : 9) + 4 * Math.sqrt(visits - 1));
 }
 
 function rewardScale(hasBar) {
@@ -38,10 +43,13 @@ function rewardScale(hasBar) {
 
 function nodesOfKind(kind, isFirst) {
   const members = tree.kind.flatMap((each, i) => (each === kind ? [i] : []));
-  return { type: "scatter", mode: "markers", name: `${kind} (${members.length})`,
+  return { type: "scatter", mode: isRoomy() ? "markers+text" : "markers",
+    name: `${kind} (${members.length})`,
     x: members.map((i) => tree.x[i]), y: members.map((i) => -tree.y[i]),
-    customdata: members.map((i) => tree.node[i]), text: members.map(hover),
-    hovertemplate: "%{text}<extra></extra>",
+    customdata: members.map((i) => tree.node[i]), hovertext: members.map(hover),
+    hovertemplate: "%{hovertext}<extra></extra>",
+    // Below the ring that marks the best and the chosen one.
+    text: members.map((i) => `<br>${tree.node[i]}`), textposition: "bottom center",
     marker: { symbol: SHAPES[kind], size: members.map((i) => size(tree.visits[i])), opacity: 1,
       color: members.map((i) => tree.reward[i]), ...rewardScale(isFirst),
       line: { color: "#808080", width: 1 } } };

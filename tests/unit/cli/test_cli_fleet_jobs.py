@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from kopt.cli import main
 from kopt.cli.alike import by_protocol, check_alike
 from kopt.cli.arms import name_arms
 from kopt.cli.fleet_plan import fleet_plan_json, fleet_plan_text, job_plan
 from kopt.cli.hardware import check_hardware
-from kopt.cli.prepared import Prepared, Refused, prepare
+from kopt.cli.job import Job
+from kopt.cli.prepared import Prepared, Refused, prepare, why_refused
 from kopt.cli.rates import Rates
 from kopt.config import RunConfig, load
-from kopt.errors import ConfigError
+from kopt.data.lock import RunLock
+from kopt.data.rundir import RunDir
+from kopt.errors import ConfigError, StoreError
 from kopt.ports import Usage
 
 
@@ -109,6 +114,48 @@ def test_a_plan_says_what_is_known_and_where_from() -> None:
     assert "job 1 cannot run: no" in text
 
 
+def test_a_reason_that_jobs_have_in_common_is_said_once() -> None:
+    lines = {
+        0: ("no GPU",),
+        1: ("no GPU", "no key"),
+        2: ("no GPU",),
+        4: ("no GPU",),
+        6: ("no key",),
+    }
+    refused = [Refused(number=n, overrides=(), lines=each) for n, each in lines.items()]
+    assert why_refused(refused) == [("jobs 0-2, 4", "no GPU"), ("jobs 1, 6", "no key")]
+    assert why_refused(refused[:1]) == [("job 0", "no GPU")]
+
+
+def test_of_a_multirun_that_cannot_begin_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "-m", "search=mcts,greedy", "problem=builtin/softmaxx"]) == 2
+    said = capfd.readouterr().err
+    assert (
+        said
+        == "kopt: jobs 0-1: unknown problem 'builtin/softmaxx'; did you mean builtin/softmax?\n"
+    )
+    assert list(tmp_path.glob("runs/*")) == []
+
+
+def test_a_fleet_whose_folders_another_driver_has_is_refused(tmp_path: Path) -> None:
+    from kopt.cli.fleet import run_fleet
+
+    runs = [RunDir(tmp_path / name) for name in ("0", "1")]
+    with ExitStack() as held:
+        for run in runs:
+            run.path.mkdir()
+            held.callback(RunLock(run.path).release)
+        jobs = [
+            Job(config=config(), problems=(), run_dir=run, observer=lambda search, event: None)
+            for run in runs
+        ]
+        with pytest.raises(StoreError, match="/0: another driver runs here"):
+            run_fleet(jobs, resume="kopt resume runs/sweep")
+
+
 def test_a_plan_without_rates_says_unknown_and_sums_nothing_up() -> None:
     ready = prepare(config())
     record = fleet_plan_json([job_plan(ready, Rates())], [], Rates())
@@ -146,3 +193,17 @@ def test_a_multiruns_folder_is_read_back(tmp_path: Path) -> None:
     write_fleet_file(tmp_path, jobs)
     assert is_fleet(tmp_path)
     assert read_fleet_file(tmp_path) == jobs
+
+
+def test_a_multirun_is_played_job_by_job_of_the_same_arm(tmp_path: Path) -> None:
+    from kopt.data.fleet_file import FleetJob, run_of_arm, write_fleet_file
+
+    arms = ("C0", "C1", "C1")
+    jobs = [FleetJob(folder=str(n), arm=arm, overrides=()) for n, arm in enumerate(arms)]
+    write_fleet_file(tmp_path, jobs)
+    assert run_of_arm(tmp_path, "C0") == tmp_path / "0"
+    assert run_of_arm(tmp_path / "1", "C0") == tmp_path / "1"  # a run of its own
+    with pytest.raises(ConfigError, match="2 jobs of arm C1; name the folder of one: 1, 2"):
+        run_of_arm(tmp_path, "C1")
+    with pytest.raises(ConfigError, match="no job of arm C2; there are: C0, C1"):
+        run_of_arm(tmp_path, "C2")

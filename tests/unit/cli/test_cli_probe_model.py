@@ -27,14 +27,21 @@ def probed(monkeypatch, *, key: str, models: tuple[str, ...] = ("one",)) -> Prob
         async with ScriptedServer(Mixture(), key=KEY, models=models) as server:
             monkeypatch.setenv("OPENAI_BASE_URL", server.url)
             monkeypatch.setenv("OPENAI_API_KEY", key)
-            return await asyncio.to_thread(model_probes, device="cpu")
+            return await asyncio.to_thread(model_probes)
 
-    (row,) = asyncio.run(scenario())
+    return named("endpoint", asyncio.run(scenario()))
+
+
+def named(name: str, rows: list[Probe] | None = None) -> Probe:
+    (row,) = [row for row in rows or model_probes() if row.name == name]
     return row
 
 
-def test_where_no_endpoint_is_configured_there_is_no_row() -> None:
-    assert model_probes(device="cpu") == []
+def test_where_no_endpoint_is_configured_the_row_says_how_to_name_one() -> None:
+    row = named("endpoint")
+    assert (row.ok, row.needed) == (False, False)
+    assert "OPENAI_BASE_URL" in row.found
+    assert "programmer.base_url" in row.fix
 
 
 def test_an_endpoint_that_answers_is_shown_with_its_models(monkeypatch) -> None:
@@ -53,7 +60,7 @@ def test_a_wrong_key_is_said_and_never_shown(monkeypatch) -> None:
 
 def test_an_endpoint_that_is_not_there_is_one_line(monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
-    (row,) = model_probes(device="cpu")
+    row = named("endpoint")
     assert not row.ok
     assert "does not answer" in row.found
     assert "\n" not in row.found
@@ -61,12 +68,28 @@ def test_an_endpoint_that_is_not_there_is_one_line(monkeypatch) -> None:
 
 def test_a_url_that_is_none_is_one_line(monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "no url")
-    (row,) = model_probes(device="cpu")
+    row = named("endpoint")
     assert not row.ok
     assert "OPENAI_BASE_URL" in row.found + row.fix
 
 
-def test_cutlass_is_looked_for_where_a_gpu_can_use_it() -> None:
-    (row,) = model_probes(device="cuda")
-    assert row.name == "CUTLASS headers"
+def test_the_environment_of_vllm_is_looked_for(monkeypatch, tmp_path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KOPT_VLLM_PYTHON", raising=False)
+    row = named("vLLM environment")
+    assert not row.ok
+    assert row.fix.startswith("scripts/vllm_env.sh")
+    python = tmp_path / ".venv-vllm" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\nexit 3\n")
+    python.chmod(0o755)
+    row = named("vLLM environment")
+    assert not row.ok
+    assert row.found.startswith("expected vLLM in the environment of")
+    python.write_text("#!/bin/sh\nexit 0\n")
+    assert named("vLLM environment").found == str(python)
+
+
+def test_cutlass_is_looked_for() -> None:
+    row = named("CUTLASS headers")
     assert row.ok or "nvidia-cutlass" in row.fix

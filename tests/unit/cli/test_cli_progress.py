@@ -152,7 +152,6 @@ def test_what_is_left_is_the_budget_of_the_searches_that_run():
 def test_without_a_terminal_the_end_of_a_search_is_one_line():
     stream = io.StringIO()
     with Progress(searches=1, budget=4, console=Console(file=stream)) as progress:
-        progress.begin()
         for event in (
             started(),
             asked(0),
@@ -177,7 +176,8 @@ def test_a_failed_search_says_why():
 def test_the_live_view_shows_lanes_and_best():
     console = Console(file=io.StringIO(), width=120)
     progress = Progress(searches=1, budget=4, console=console)
-    progress.begin([(SEARCH, started()), (SEARCH, asked(0)), (SEARCH, judged(0, 0, correct(1.5)))])
+    for event in (started(), asked(0), judged(0, 0, correct(1.5))):
+        progress.recall(SEARCH, event)
     with console.capture() as capture:
         console.print(progress.render())
     text = capture.get()

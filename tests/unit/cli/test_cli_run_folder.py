@@ -2,14 +2,17 @@
 
 import asyncio
 import json
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from kopt.cli import main
+from kopt.cli.job import Job
 from kopt.cli.plan import known_paces, plan_rows
 from kopt.cli.resume import kept_problems, resumed_config
+from kopt.cli.sitting import sit
 from kopt.cli.summary import summarize, summary_json, summary_text
 from kopt.config import RunConfig, load, to_plain
 from kopt.data.best import write_best
@@ -98,6 +101,26 @@ def test_replay_agrees_with_what_the_driver_did(run: RunDir, capfd: pytest.Captu
     assert [search["nodes"] for search in record["searches"]] == [10, 10, 10, 10]
     assert main(["replay", str(run.path)]) == 0
     assert "every step is as journalled" in capfd.readouterr().out
+
+
+def test_a_sitting_shows_what_the_journal_has_once_and_lets_go_of_it(
+    run: RunDir, config: RunConfig
+) -> None:
+    seen: list[str] = []
+    job = Job(
+        config=config,
+        problems=kept_problems(run, config),
+        run_dir=run,
+        observer=lambda search, event: None,
+        recall=lambda search, event: seen.append(event.kind),
+    )
+    with ExitStack() as stack:
+        sitting = sit(job, stack)
+    assert sitting.is_over
+    assert [len(seen), seen.count("told")] == [sitting.earlier.next_seq, 40]
+    sitting.forget()
+    assert not sitting.earlier.searches
+    assert [task.tree.told() for task in sitting.tasks] == [10, 10, 10, 10]
 
 
 def test_replay_of_a_damaged_journal_fails(run: RunDir, capfd: pytest.CaptureFixture[str]):

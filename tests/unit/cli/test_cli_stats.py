@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 
+from kopt.analysis.config import StatsConfig
 from kopt.analysis.proportion import Share
 from kopt.cli import main
 from kopt.cli.columns import columns
+from kopt.cli.fleet_tables import fleet_tables
+from kopt.cli.job import Job, JobOutcome
 from kopt.cli.stats_figures import between, chance, letter, percent_between, times
 from kopt.config import load, to_plain
+from kopt.data.fold import fold
 from kopt.data.journal import Journal
 from kopt.data.lock import RunLock
 from kopt.data.manifest import make_manifest
@@ -83,6 +87,45 @@ def test_tables_fit_into_80_columns_and_name_every_arm(
     assert "nan" not in out.lower()
     assert "A : B" in out
     assert "Holm" in out
+
+
+def test_a_multirun_ends_with_the_tables_of_its_arms(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folders = [make_run(tmp_path / name, {name: [2.0, None, 30.0]}) for name in ("mcts", "greedy")]
+    outcomes = [
+        JobOutcome(
+            job=Job(
+                config=load({"problem": "set/x"}),
+                problems=(),
+                run_dir=RunDir(folder),
+                observer=lambda search, event: None,
+            ),
+            state=fold([]),
+        )
+        for folder in folders
+    ]
+    stats = StatsConfig(over_seeds="best", cap=20.0)
+    tables = fleet_tables(tmp_path, outcomes, stats=stats)
+    command = f"{tmp_path} --over-seeds best --cap 20"
+    assert tables.endswith(f"\nstatistics: kopt stats {command}\nfolder: {tmp_path}\n")
+    # The command says the same: by then the runs are found in the folder, in another order.
+    arms = [line for line in tables.splitlines() if "search(es)" in line]
+    assert [line.split(":")[0] for line in arms] == ["A  mcts", "B  greedy"]
+    assert "Wilcoxon" in tables
+    assert "Wilcoxon" in printed(capfd, *command.split())
+
+
+def test_a_multirun_in_which_no_search_has_ended_says_so(tmp_path: Path) -> None:
+    run = RunDir(make_run(tmp_path / "0", {"mcts": [2.0]}, end=None))
+    job = Job(
+        config=load({"problem": "set/x"}),
+        problems=(),
+        run_dir=run,
+        observer=lambda search, event: None,
+    )
+    tables = fleet_tables(tmp_path, [JobOutcome(job=job, state=fold([]))], stats=StatsConfig())
+    assert "note: no search to count: expected one that has ended\n" in tables
 
 
 def test_json_has_every_figure_and_no_nan(

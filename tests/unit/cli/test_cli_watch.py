@@ -3,64 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from kopt.cli import main
 from kopt.cli.lane_report import lanes_reported
 from kopt.cli.watch_state import Step, Watched
-from kopt.cli.watch_view import count, trend
+from kopt.cli.watch_view import Moment, count, frame, trend
 from kopt.cli.watched_run import WatchedRun
 from kopt.clock import SystemClock
-from kopt.config import load, to_plain
 from kopt.data.journal import Journal
 from kopt.data.lanes_file import read_lanes, write_lanes
-from kopt.data.manifest import make_manifest
 from kopt.data.record import Record
 from kopt.data.rundir import RunDir
 from kopt.events import ExpansionCancelled, SearchEnded
 from kopt.lane import LaneLoad
-from kopt.search.config import MctsConfig
 from kopt.testing.fakes import (
-    InstantEvaluator,
     ManualClock,
     MemorySink,
-    ScriptedProgrammer,
     correct,
     source_candidate,
 )
 from kopt.testing.sample_journal import SAMPLE_PROBLEM, asked, made, reached, started, write_search
-from kopt.testing.small_fleet import run_in_folder, small_problem, small_tasks
 from kopt.verdict import Crashed
 
 NAME = "set/one/arm/0"
-CONFIG = MctsConfig(iterations=8, candidates=2)
 LOAD = LaneLoad(name="timing", num_calls=2, num_places=4, num_waiting=7, busy_s=30.0, began_s=15.0)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A run of one search that ended."""
-    path = tmp_path / "first"
-    path.mkdir()
-    run = RunDir(path)
-    run.keep_problem(small_problem())
-    config = load({"problem": ["set/one"], "search": CONFIG.model_dump(), "seed": [0]})
-    device = {"kind": "cpu", "name": "test", "count": 1}
-    run.write_manifest(
-        make_manifest(to_plain(config), name="first", created_ns=0, argv=["kopt"], device=device)
-    )
-    run_in_folder(
-        path,
-        small_tasks(CONFIG),
-        programmer=ScriptedProgrammer(),
-        evaluator=InstantEvaluator(),
-    )
-    return path
 
 
 def lines_of(capfd: pytest.CaptureFixture[str], *words: str, code: int = 0) -> list[str]:
@@ -99,13 +73,14 @@ def test_the_snapshot_says_what_the_journal_holds(folder, capfd):
 
 def test_the_tree_shows_each_node_with_verdict_and_strategy(folder, capfd):
     lines = lines_of(capfd, str(folder), "--search", NAME, "--depth", "99")
-    assert re.match(r"set/one/arm/0: 16 nodes, 0 under way; best is node \d+, ", lines[0])
-    assert len(lines) == 1 + 16
+    assert lines[0] == "set/one/arm/0"
+    assert re.match(r"16 nodes, 0 under way; best is node \d+, ", lines[1])
+    assert len(lines) == 2 + 16
     assert sum("(best)" in line for line in lines) == 1
     shallow = lines_of(capfd, str(folder), "--search", NAME, "--depth", "1")
-    assert len(shallow) < 17
+    assert len(shallow) < 18
     hidden = sum(int(found) for line in shallow for found in re.findall(r"\+(\d+) below", line))
-    assert len(shallow) - 1 + hidden == 16
+    assert len(shallow) - 2 + hidden == 16
 
 
 def test_a_node_is_shown_with_its_verdict_and_the_change_from_its_parent(folder, capfd):
@@ -154,6 +129,19 @@ def test_a_config_of_another_version_costs_the_budget_alone(folder, capfd):
     RunDir(folder).write_manifest({**manifest, "config": {"no": "such key"}})
     lines = lines_of(capfd, str(folder))
     assert "16 candidates told" in lines[1]
+
+
+def test_looking_on_writes_nothing(folder, capfd):
+    def files() -> dict[str, tuple[int, bytes]]:
+        return {
+            str(path): (path.stat().st_mtime_ns, path.read_bytes())
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+
+    before = files()
+    lines_of(capfd, str(folder), "--search", NAME, "--depth", "9")
+    assert files() == before
 
 
 def test_a_damaged_journal_is_one_line(folder, capfd):
@@ -322,3 +310,30 @@ def test_the_trend_rises_with_the_best_so_far():
 )
 def test_tokens_are_short(number, text):
     assert count(number) == text
+
+
+def test_in_eighty_columns_names_give_way_and_figures_are_whole():
+    sink = MemorySink()
+    problem = replace(
+        SAMPLE_PROBLEM, name="kernelbench/level3/a_problem_with_a_long_name_of_its_own"
+    )
+    slots = [[(source_candidate("a"), correct(117.25))], [(source_candidate("b"), correct(218.75))]]
+    write_search(sink, problem=problem, expansions=slots)
+    watched = Watched(searches=1, budget=3)
+    for record in sink.records:
+        watched.observe(record)
+    moment = Moment(
+        name="r",
+        status="ended",
+        owner=None,
+        device="a GPU",
+        num_devices=1,
+        lanes=None,
+        now_ns=sink.records[-1].time_ns,
+    )
+    console = Console(width=80, file=io.StringIO(), record=True)
+    console.print(frame(watched, moment))
+    shown = console.export_text()
+    assert re.search(r"^kernelbench/\S*…\s+2\s+2\s+218\.75x\s+\[\S+, \S+\] eager\s", shown, re.M)
+    assert "correct" in shown
+    assert max(map(len, shown.splitlines())) <= 80

@@ -1,11 +1,14 @@
 """Figures of the report, against values worked out by hand."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from kopt.analysis.proportion import Share
 from kopt.analysis.study import Asked, study
 from kopt.evidence import Roofline
 from kopt.report import wording
+from kopt.report.baselines import shown_baselines
 from kopt.report.charts import category_axis, dodged, speedup_axis
 from kopt.report.reading import Judged
 from kopt.report.roof import roof_of
@@ -85,7 +88,7 @@ def test_figures_have_their_units():
     assert wording.seconds(200.0) == "3.3 min"
     assert wording.percent(0.123) == "12.3 %"
     assert wording.share(Share(share=0.5, low=0.2, high=0.8, num=4)) == "50 % (20 to 80)"
-    assert wording.chance(0.00001) == "< 0.0001"
+    assert wording.chance(0.00001) == "<0.0001"
     assert wording.chance(None) == "–"
     assert wording.number(1234.0) == "1,234"
     assert wording.usd(3.0) == "$3.00"
@@ -99,3 +102,10 @@ def test_arms_that_have_nothing_in_common_have_no_ratio_to_draw():
     (stratum,) = study(trials, settings={}, asked=Asked()).strata
     assert len(stratum.comparisons) == 1
     assert comparison_chart(stratum.comparisons, key="k") is None
+
+
+def test_over_given_kernels_is_a_column_where_problems_come_with_any() -> None:
+    plain, with_kernel = ({"speedup_given": value} for value in (None, 1.25))
+    rows = [SimpleNamespace(row=plain), SimpleNamespace(row=with_kernel)]
+    assert shown_baselines(rows) == ["eager", "compile", "given"]  # type: ignore[arg-type]
+    assert shown_baselines(rows[:1]) == ["eager", "compile"]  # type: ignore[arg-type]
