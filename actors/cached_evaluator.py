@@ -38,6 +38,7 @@ from kopt.candidate import Candidate
 from kopt.evaluation import Evaluation
 from kopt.ports import Target
 from kopt.problem import Problem
+from kopt.survey import Survey
 
 _LOG = logging.getLogger(__name__)
 POLL_S = 0.5
@@ -83,6 +84,10 @@ class CachedEvaluator:
     async def target(self) -> Target:
         """Return the device that verdicts are for."""
         return await self._inner.target()
+
+    async def survey(self, problem: Problem) -> Survey:
+        """Say what a problem is in numbers (the Surveyor port), as the inner evaluator does."""
+        return await self._inner.survey(problem)
 
     async def evaluate(self, problem: Problem, candidate: Candidate) -> Evaluation:
         """Give a verdict that is known, or judge (the Evaluator port).

@@ -24,7 +24,7 @@ import ray
 
 from kopt.actors.config import ClusterConfig
 from kopt.actors.descendants import descendants, kill_all
-from kopt.errors import ConfigError
+from kopt.errors import ConfigError, KoptError
 
 Lane = Literal["programmer", "build", "verify", "timing", "profile"]
 
@@ -49,7 +49,10 @@ class Cluster:
 
     device: Literal["cpu", "cuda"]
     devices: int
-    """Device workers to start."""
+    """Device workers, at most: as many as there are devices, unless the user says how many."""
+    devices_here: int
+    """Of them, those whose device is there now. The others wait for nodes to join, or have a
+    cluster that grows by itself (`ray up`) bring them."""
     build_workers: int
     """Builds at a time."""
     builds_of_worker: int = 1
@@ -157,17 +160,24 @@ def _start_local(config: ClusterConfig, device: str, scratch: str) -> None:
     cores = config.num_cpus or len(os.sched_getaffinity(0))
     lanes = dict.fromkeys(("programmer", "build"), 1000)
     lanes |= dict.fromkeys(("verify", "timing", "profile"), config.devices or 64)
-    ray.init(
-        address="local",
-        num_cpus=cores,
-        num_gpus=0 if device == "cpu" else None,
-        resources=lanes,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-        object_store_memory=config.object_store_mb * 1_000_000,
-        _temp_dir=scratch,
-    )
+    try:
+        ray.init(
+            address="local",
+            num_cpus=cores,
+            num_gpus=0 if device == "cpu" else None,
+            resources=lanes,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            object_store_memory=config.object_store_mb * 1_000_000,
+            _temp_dir=scratch,
+        )
+    except Exception as error:  # Ray raises bare ones where a process of its own is late or dies
+        first = " ".join(str(error).split())[:200]
+        raise KoptError(
+            f"Ray did not start on this machine, for which it waits 30 s: {first}; try again with "
+            "fewer programs beside it, or join a cluster that runs (cluster.address=auto)"
+        ) from error
 
 
 def _join(address: str) -> None:
@@ -190,10 +200,12 @@ def _describe(config: ClusterConfig, device: str, reserved_gpus: Callable[[str],
         raise ConfigError("device=cuda: the cluster has no GPU; use device=cpu, or see kopt doctor")
     kind: Literal["cpu", "cuda"] = "cuda" if gpus and device != "cpu" else "cpu"
     reserved = reserved_gpus(kind)
-    if reserved and reserved + (config.devices or 1) > gpus:
+    # Of a cluster that was joined there may come to be more.
+    wanted = (config.devices or 1) if config.address == "local" else 1
+    if kind == "cuda" and reserved + wanted > gpus:
         raise ConfigError(
             f"the cluster has {gpus} GPU(s), expected {reserved} for the programmer and "
-            f"{config.devices or 1} for candidates; give the programmer fewer, lower "
+            f"{wanted} for candidates; give the programmer fewer, lower "
             "cluster.devices, or take device=cpu"
         )
     # Nodes that do not say what their GPUs are count as one kind; the devices are asked later on.
@@ -201,6 +213,7 @@ def _describe(config: ClusterConfig, device: str, reserved_gpus: Callable[[str],
     others = gpus - by_kind.get(gpu_kind, 0)
     gpus -= others
     reserved = max(0, reserved - others)
+    here = gpus - reserved if kind == "cuda" else (config.devices or 1)
     warm = config.warm_children
     in_flight = config.in_flight or (3 if kind == "cuda" else 1)
     build_workers = config.build_workers or (
@@ -213,7 +226,8 @@ def _describe(config: ClusterConfig, device: str, reserved_gpus: Callable[[str],
         in_flight=in_flight,
         warm_children=(in_flight + 1 if kind == "cuda" else 1) if warm is None else warm,
         sessions=config.sessions or (6 if kind == "cuda" else 3),
-        devices=config.devices or (gpus - reserved if kind == "cuda" else 1),
+        devices=config.devices or here,
+        devices_here=min(here, config.devices or here),
         build_workers=build_workers,
         builds_of_worker=build_workers if config.address == "local" else 1,
         programmer_workers=config.programmer_workers,

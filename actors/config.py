@@ -67,7 +67,8 @@ class EvaluateConfig(Section):
     module_mode: Literal["train", "eval"] = "train"
     """KernelBench runs modules as constructed, in training mode."""
     baseline: RewardBaseline = "best"
-    """What the speed-up is against: `best` is the faster of eager and torch.compile."""
+    """What the speed-up is against: `best` is the faster of eager and torch.compile; `given` is
+    the kernel that a problem comes with, `best` for those that come with none."""
     compile: bool = True
     """Whether torch.compile is measured as a baseline."""
     max_autotune: bool = False
@@ -102,7 +103,8 @@ class ClusterConfig(Section):
     num_cpus: int | None = Field(default=None, ge=1)
     """Cores given to a local cluster; None for all."""
     devices: int | None = Field(default=None, ge=1)
-    """Device workers; None: one for each GPU, or one on a CPU."""
+    """Device workers, those whose nodes are yet to join included; None: one for each GPU that is
+    there, or one on a CPU."""
     build_workers: int | None = Field(default=None, ge=1)
     """Builds at a time; None: one for each two cores, at least one; on a CPU, where they stand
     still while anything is timed, at least two."""

@@ -18,6 +18,7 @@ from kopt.device_health import DeviceFacts
 from kopt.evaluation import Evaluation
 from kopt.ports import Target
 from kopt.problem import Problem
+from kopt.survey import Survey
 
 
 class DeviceWorker:
@@ -87,6 +88,15 @@ class DeviceWorker:
             WorkerLost: the zygote is gone.
         """
         self._supervisor.take_up(problem)
+
+    def survey(self, problem: Problem) -> Survey:
+        """Say what a problem is in numbers, and time its baselines.
+
+        Raises:
+            ProblemError: the reference breaks its contract or cannot run here.
+            WorkerLost: the zygote is gone.
+        """
+        return self._supervisor.survey(problem)
 
     def settle(self) -> None:
         """Wait for what goes on beside evaluations: children that end, or are forked ahead."""

@@ -1,10 +1,8 @@
 """A lane: a few Ray actors of one kind, lent a call or a few at a time, replaced when they die.
 
 Invariant: an actor runs at most `depth` calls; a caller gets its answer, or WorkerLost after the
-retries. Calls beside one that killed its actor are tried again as that one is. An actor that died
-leaves its place empty; a call that waits has a new one started, so that nothing is started while a
-fleet is being stopped. A place is lent once its actor is up: where its node is gone, the new actor
-waits for another node, and calls go to the actors that are left.
+retries. Calls beside one that killed its actor are tried again as that one is. Which actor a call
+gets, and when one is started, its places say (lane_places.py).
 """
 
 from __future__ import annotations
@@ -13,13 +11,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import ray
 from ray.exceptions import RayActorError, RayTaskError
 
 from kopt.actors.lane_errors import NotStarted, plain
-from kopt.actors.lane_order import FreeWorkers, Waiting
+from kopt.actors.lane_places import LanePlaces
 from kopt.actors.lane_worker import LaneWorker
 from kopt.actors.ward import Ward
 from kopt.errors import KoptError, WorkerLost
@@ -48,6 +46,7 @@ class ActorLane:
         started: int | None = None,
         ward: Ward | None = None,
         keys: int = 1,
+        end: Callable[[Any], None] = ray.kill,
     ) -> None:
         """Start the actors.
 
@@ -62,26 +61,15 @@ class ActorLane:
             started: actors started now; the others when there is a call for them. None: all.
             ward: says which actors are lent; None: all that are up.
             keys: that an actor is warm for at a time, >= 1.
+            end: ends an actor.
         """
         self._name = name
-        self._start = start
         self._max_retries = max_retries
         self._limit_s = limit_s
-        self._depth = depth
-        self._ward = ward
-        self._workers = [
-            LaneWorker(number, start(number) if is_wanted else None, is_up=is_wanted)
-            for number, is_wanted in ((n, started is None or n < started) for n in range(size))
-        ]
-        self._rising: set[asyncio.Task[None]] = set()
+        self._places = LanePlaces(
+            name, start, size=size, started=started, depth=depth, ward=ward, keys=keys, end=end
+        )
         self._abandoned: set[asyncio.Task[None]] = set()
-        self._free = FreeWorkers(depth=depth)
-        for worker in self._workers:
-            self._note(worker)
-        self._waiting: Waiting[asyncio.Future[LaneWorker]] = Waiting(keys=keys)
-        self._num_calls = 0
-        self._busy_s = 0.0
-        self._began_s = self._counted_s = time.monotonic()
 
     async def call(self, method: str, *args: object, key: str = "") -> tuple[Any, float]:
         """Run `actor.method(*args)` on an idle actor, one that worked on `key` if there is one.
@@ -99,7 +87,7 @@ class ActorLane:
         tries = with_nodes = 0
         while tries <= self._max_retries and with_nodes < NODE_LOSSES:
             try:
-                worker = await self._lend(key)
+                worker = await self._places.lend(key)
             except NotStarted as error:
                 name, lost = f"{self._name}-{error.number}", error.why
                 tries += 1
@@ -110,7 +98,7 @@ class ActorLane:
             try:
                 reference = getattr(actor, method).remote(*args)
                 answer = await asyncio.wait_for(reference, self._limit_s)
-                self._heed(worker, answer=answer)
+                self._places.heed(worker, answer=answer)
                 return answer, queued_s
             except RayActorError as error:
                 lost = f"died: {str(error).splitlines()[0]}"
@@ -119,8 +107,8 @@ class ActorLane:
                 else:
                     tries += 1
                     if worker.actor is actor:  # calls beside this one lost the same
-                        self._heed(worker, lost=lost, tries=tries)
-                self._retire(worker, actor)
+                        self._places.heed(worker, lost=lost, tries=tries)
+                self._places.retire(worker, actor)
             except RayTaskError as error:  # before TimeoutError: a method may raise that too
                 cause = error.cause
                 if isinstance(cause, KoptError):
@@ -134,18 +122,18 @@ class ActorLane:
             except TimeoutError:
                 lost = f"did not answer within {self._limit_s:g} s"
                 tries += 1
-                self._heed(worker, lost=lost, tries=tries)
-                self._retire(worker, actor)
+                self._places.heed(worker, lost=lost, tries=tries)
+                self._places.retire(worker, actor)
             except asyncio.CancelledError:
                 # It still runs in there; nobody will hear its answer.
                 is_last = worker.calls - worker.num_abandoned <= 1
                 if is_last or worker.actor is not actor:
-                    self._retire(worker, actor)
+                    self._places.retire(worker, actor)
                 else:
                     self._abandon(worker, reference)
                 raise
             finally:
-                self._give_back(worker)
+                self._places.give_back(worker)
         raise WorkerLost(name, lost)
 
     async def beside(self, method: str, *args: object, key: str) -> None:
@@ -156,15 +144,9 @@ class ActorLane:
         Raises:
             KoptError: whatever the method raised on purpose.
         """
-        there = [worker for worker in self._workers if worker.is_up and not worker.is_out]
-        if not there:
+        worker = self._places.beside(key)
+        if worker is None:
             return
-        at_home = self._waiting.homes(key) & {each.number for each in there}
-        worker = min(
-            (each for each in there if each.number in at_home or not at_home),
-            key=lambda each: (*self._waiting.held_by(each.number), each.calls, each.number),
-        )
-        self._waiting.take_up(worker.number, key)
         try:
             await getattr(worker.actor, method).remote(*args)
         except RayTaskError as error:
@@ -174,19 +156,26 @@ class ActorLane:
         except RayActorError as error:
             _LOG.info("%s-%d: %s", self._name, worker.number, str(error).splitlines()[0])
 
-    async def each(self, method: str, *args: object) -> list[Any]:
+    async def each(
+        self, method: str, *args: object, among: Literal["all", "up"] = "all"
+    ) -> list[Any]:
         """Run a method on every actor there is, in order of their numbers.
 
         One that died meanwhile gives no answer, and its place is empty.
+
+        Args:
+            method: of the actors.
+            args: of the method.
+            among: `up` leaves out those that are being started: one may wait for a node to join.
         """
-        there = [worker for worker in self._workers if worker.actor is not None]
+        there = [each for each in self._places.there() if each.is_up or among == "all"]
         actors = [worker.actor for worker in there]
         answers = await asyncio.gather(
             *(getattr(actor, method).remote(*args) for actor in actors), return_exceptions=True
         )
         for worker, actor, answer in zip(there, actors, answers, strict=True):
             if isinstance(answer, RayActorError):
-                self._retire(worker, actor)
+                self._places.retire(worker, actor)
             elif isinstance(answer, BaseException):
                 raise answer
         return [answer for answer in answers if not isinstance(answer, RayActorError)]
@@ -196,148 +185,24 @@ class ActorLane:
 
         Actors whose device has left keep their places: they wait for one to come.
         """
-        for number in range(len(self._workers), size):
-            worker = LaneWorker(number, None, is_up=False)
-            self._workers.append(worker)
-            self._note(worker)
-            self._replace(worker)
+        self._places.grow(size)
 
     def give_up(self, number: int) -> None:
         """Lend a worker no more."""
-        worker = self._workers[number]
-        worker.is_out = True
-        self._note(worker)
-        self._dismiss_if_hopeless()
+        self._places.give_up(number)
 
     @property
     def num_places(self) -> int:
         """Calls that can run at a time."""
-        return self._depth * len(self._workers)
+        return self._places.num_places
 
     def load(self) -> LaneLoad:
         """Return how full the lane is now."""
-        now_s = self._count(0)
-        for worker in self._workers:
-            worker.count(0, now_s=now_s)
-        return LaneLoad(
-            name=self._name,
-            num_calls=self._num_calls,
-            num_places=self.num_places,
-            num_waiting=len(self._waiting),
-            busy_s=self._busy_s,
-            began_s=self._counted_s - self._began_s,
-            worker_busy_s=tuple(worker.busy_s for worker in self._workers),
-        )
+        return self._places.load()
 
     def close(self) -> None:
         """Kill the idle actors; busy ones go with the cluster."""
-        for rising in self._rising:
-            rising.cancel()
-        for worker in self._workers:
-            if not worker.calls:
-                self._retire(worker, worker.actor)
-
-    async def _lend(self, key: str) -> LaneWorker:
-        while (number := self._free.choose(key)) is not None:
-            worker = self._workers[number]
-            if worker.is_up:
-                self._take(worker, key)
-                return worker
-            if len(self._rising) > len(self._waiting):
-                break  # one of those is for this call
-            self._bring_up(worker)
-        if all(worker.is_out for worker in self._workers):
-            raise WorkerLost(self._name, "none of its workers is to be trusted any more")
-        lent: asyncio.Future[LaneWorker] = asyncio.get_running_loop().create_future()
-        ticket = self._waiting.add(key, lent)
-        try:
-            return await lent
-        except asyncio.CancelledError:
-            is_lent = not self._waiting.leave(ticket) and not lent.cancelled()
-            if is_lent and lent.exception() is None:
-                self._give_back(lent.result())
-            raise
-
-    def _give_back(self, worker: LaneWorker) -> None:
-        worker.count(-1, now_s=self._count(-1))
-        self._serve(worker)
-        if not worker.is_up:
-            # Not at once: where a fleet is being stopped, those that wait have yet to leave.
-            asyncio.get_running_loop().call_soon(self._replace, worker)
-
-    def _serve(self, worker: LaneWorker) -> None:
-        """Lend a worker to those that wait, as far as it has places."""
-        self._note(worker)
-        while worker.is_up and not worker.is_out and worker.calls < self._depth:
-            waiter = self._next_waiter(worker.number)
-            if waiter is None:
-                return
-            key, lent = waiter
-            self._take(worker, key)
-            lent.set_result(worker)
-
-    def _next_waiter(self, number: int | None) -> tuple[str, asyncio.Future[LaneWorker]] | None:
-        waiter = self._waiting.take(worker=number)
-        while waiter is not None and waiter[1].done():  # given up, and has yet to leave
-            waiter = self._waiting.take(worker=number)
-        return waiter
-
-    def _replace(self, worker: LaneWorker) -> None:
-        """Bring up a worker that died, if a call waits for which none is being brought up."""
-        is_down = not (worker.is_up or worker.is_rising or worker.is_out)
-        if is_down and len(self._rising) < len(self._waiting):
-            self._bring_up(worker)
-
-    def _bring_up(self, worker: LaneWorker) -> None:
-        """Have a worker lent once its actor is up; calls are served by others until then."""
-        if worker.actor is None:
-            _LOG.info("%s-%d is started", self._name, worker.number)
-            worker.actor = self._start(worker.number)
-        worker.is_rising = True
-        self._note(worker)
-        rising = asyncio.get_running_loop().create_task(self._rise(worker, worker.actor))
-        self._rising.add(rising)
-
-    async def _rise(self, worker: LaneWorker, actor: Any) -> None:  # noqa: ANN401 - Ray types no handle
-        """Wait for an actor, however long it takes to have a node for it, and lend it."""
-        try:
-            await actor.__ray_ready__.remote()
-            if self._ward is not None and not await self._ward.admit(worker.number, actor):
-                worker.is_out = True
-            worker.is_up = True
-        except (RayActorError, RayTaskError) as error:
-            self._retire(worker, actor)
-            waiter = self._next_waiter(None)
-            if waiter is not None:
-                waiter[1].set_exception(NotStarted(worker.number, str(error).splitlines()[0]))
-        finally:
-            worker.is_rising = False
-            self._rising = {task for task in self._rising if task is not asyncio.current_task()}
-            self._serve(worker)
-            if not worker.is_up:  # others may wait beside the one that heard why
-                asyncio.get_running_loop().call_soon(self._replace, worker)
-            self._dismiss_if_hopeless()
-
-    def _heed(
-        self, worker: LaneWorker, *, answer: object = None, lost: str = "", tries: int = 1
-    ) -> None:
-        """Tell the ward of an answer or a loss; a worker that it gives up is lent no more."""
-        if self._ward is None or worker.is_out:
-            return
-        if lost:
-            if tries == 1:  # a second loss of one call may be that call's doing
-                self._ward.lost(worker.number, lost)
-        elif not self._ward.answered(worker.number, answer):
-            self.give_up(worker.number)
-
-    def _dismiss_if_hopeless(self) -> None:
-        """Nobody waits for workers of which none will be lent again."""
-        while all(worker.is_out for worker in self._workers):
-            waiter = self._next_waiter(None)
-            if waiter is None:
-                return
-            why = "none of its workers is to be trusted any more"
-            waiter[1].set_exception(WorkerLost(self._name, why))
+        self._places.close()
 
     def _abandon(self, worker: LaneWorker, reference: Any) -> None:  # noqa: ANN401 - Ray types none
         """Let a call run on, since its actor has others: its place is free once it ends."""
@@ -349,47 +214,9 @@ class ActorLane:
                 _LOG.debug("%s-%d: %s", self._name, worker.number, error)
             finally:
                 worker.num_abandoned -= 1
-                self._give_back(worker)
+                self._places.give_back(worker)
 
-        worker.num_abandoned += 1
-        worker.count(1, now_s=self._count(1))  # in the place of the call that gives up
+        self._places.keep(worker)  # in the place of the call that gives up
         task = asyncio.get_running_loop().create_task(outlived())
         self._abandoned.add(task)
         task.add_done_callback(self._abandoned.discard)
-
-    def _take(self, worker: LaneWorker, key: str) -> None:
-        worker.last_key = key
-        self._waiting.settle(worker.number, key)
-        worker.count(1, now_s=self._count(1))
-        self._note(worker)
-
-    def _retire(self, worker: LaneWorker, actor: Any) -> None:  # noqa: ANN401 - Ray types no handle
-        """End an actor, unless a call beside this one has done so and another is in its place."""
-        if actor is None or worker.actor is not actor:
-            return
-        self._end(actor)
-        self._waiting.unsettle(worker.number)
-        worker.actor = None
-        worker.is_up = False
-        worker.last_key = None
-        self._note(worker)
-
-    def _end(self, actor: Any) -> None:  # noqa: ANN401 - Ray types no handle
-        ray.kill(actor)
-
-    def _count(self, change: int) -> float:
-        """Take in that calls began or ended; return when, on the monotonic clock."""
-        now_s = time.monotonic()
-        self._busy_s += self._num_calls * (now_s - self._counted_s)
-        self._counted_s = now_s
-        self._num_calls += change
-        return now_s
-
-    def _note(self, worker: LaneWorker) -> None:
-        """Have it found, or not, by the next call."""
-        self._free.put(
-            worker.number,
-            calls=self._depth if worker.is_rising or worker.is_out else worker.calls,
-            has_actor=worker.is_up,
-            last_key=worker.last_key,
-        )

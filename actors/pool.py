@@ -1,4 +1,4 @@
-"""The Evaluator port on Ray: the build lane on CPUs, then the timing lane, one actor a device.
+"""The Evaluator and Surveyor ports on Ray: builds on CPUs, then the timing lane, one actor each.
 
 A device's actor judges a few candidates at a time and times them one by one (supervisor/turns.py),
 so that nothing is timed beside another kernel. A GPU takes up the next problem beside them.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -42,6 +43,7 @@ from kopt.evaluation import Evaluation
 from kopt.lane import LaneLoad
 from kopt.ports import Target
 from kopt.problem import Problem
+from kopt.survey import Survey
 
 _LOG = logging.getLogger(__name__)
 HUNG_S = 3_600.0
@@ -100,6 +102,10 @@ class RayEvaluator:
 
         retries = config.max_retries
         num_builders = -(-cluster.build_workers // cluster.builds_of_worker)
+        self._builders_per_device: float | None = None
+        """None: the user says how many builds there are, or they are all on this machine."""
+        if config.build_workers is None and config.address != "local":
+            self._builders_per_device = num_builders / cluster.devices_here
         self._build = ActorLane(
             "build",
             start_builder,
@@ -113,6 +119,7 @@ class RayEvaluator:
             "timing",
             start_worker,
             size=cluster.devices,
+            started=cluster.devices_here,
             max_retries=retries,
             limit_s=HUNG_S,
             depth=cluster.in_flight,
@@ -121,6 +128,7 @@ class RayEvaluator:
         )
         self._taken_up: deque[str] = deque(maxlen=cluster.sessions)
         self._taking_up: set[asyncio.Task[None]] = set()
+        self._surveys: dict[str, asyncio.Task[Survey]] = {}
         self._at_taking_up = asyncio.Semaphore(cluster.devices)
         self._metrics = LaneMetrics()
 
@@ -144,7 +152,7 @@ class RayEvaluator:
 
     async def _visit(self) -> None:
         """Hear from every device how it is; what is not to be trusted is lent no more."""
-        said: list[DeviceFacts] = await self._devices.each("health")
+        said: list[DeviceFacts] = await self._devices.each("health", among="up")
         assert self._target is not None
         for facts in said:
             if not self._ward.meet(facts.worker, self._target, facts):
@@ -178,6 +186,26 @@ class RayEvaluator:
         evaluation = replace(evaluation, timeline_s=told)
         self._metrics.told(evaluation, lanes=self.lanes)
         return evaluation
+
+    async def survey(self, problem: Problem) -> Survey:
+        """Say what a problem is in numbers (the Surveyor port); of a run's problem once."""
+        key = problem.problem_id
+        if key not in self._surveys:
+            self._surveys[key] = asyncio.create_task(self._surveyed(problem))
+        try:
+            return await asyncio.shield(self._surveys[key])
+        except KoptError:
+            self._surveys.pop(key, None)  # another time it may be had
+            raise
+
+    async def _surveyed(self, problem: Problem) -> Survey:
+        async with AsyncExitStack() as stack:
+            await self._quiet.hold_alone(stack)
+            survey, _ = await self._devices.call("survey", problem, key=problem.problem_id)
+        if problem.problem_id not in self._taken_up:
+            self._taken_up.append(problem.problem_id)
+        assert isinstance(survey, Survey)
+        return survey
 
     async def _built(
         self, problem: Problem, candidate: Candidate
@@ -252,9 +280,18 @@ class RayEvaluator:
             self._visiting = asyncio.create_task(self._visit())
         return evaluation, quiet_s + queued_s
 
-    def grow(self, devices: int) -> None:
-        """Use so many devices, if they were fewer: nodes have joined."""
+    def grow(self, devices: int, *, here: int) -> None:
+        """Have places for so many devices, if they were fewer: nodes have joined.
+
+        They bring cores as well: builds go on beside their devices as beside the first ones.
+
+        Args:
+            devices: to use, in all.
+            here: of those of the cluster that are there now.
+        """
         self._devices.grow(devices)
+        if self._builders_per_device is not None:
+            self._build.grow(math.ceil(here * self._builders_per_device))
 
     def lanes(self) -> list[LaneLoad]:
         """Return how full the lanes are now."""
@@ -262,7 +299,7 @@ class RayEvaluator:
 
     def close(self) -> None:
         """Let the idle actors go."""
-        for task in (self._visiting, *self._taking_up):
+        for task in (self._visiting, *self._taking_up, *self._surveys.values()):
             if task is not None:
                 task.cancel()
         self._build.close()

@@ -7,21 +7,27 @@ name, are the recording's. What the recording has no verdict for is judged here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
-from kopt.candidate import LANGUAGES, Candidate
+from kopt.candidate import Candidate
+from kopt.data.manifest import target_of
 from kopt.data.recording import Recording
 from kopt.errors import StoreError
 from kopt.evaluation import Evaluation
 from kopt.ports import Target
 from kopt.problem import Problem
+from kopt.survey import Survey
 
 
 class JudgingEvaluator(Protocol):
-    """An Evaluator that knows its device."""
+    """An Evaluator that knows its device, and what problems are on it."""
 
     async def evaluate(self, problem: Problem, candidate: Candidate) -> Evaluation:
         """Judge (the Evaluator port)."""
+        ...
+
+    async def survey(self, problem: Problem) -> Survey:
+        """Say what a problem is in numbers (the Surveyor port)."""
         ...
 
     async def target(self) -> Target:
@@ -91,15 +97,6 @@ class RecordedEvaluator:
 def recorded_target(recording: Recording) -> Target | None:
     """Return the device of the recording's verdicts; None where its manifest does not say."""
     try:
-        device: dict[str, Any] | None = recording.run.read_manifest().get("device")
+        return target_of(recording.run.read_manifest())
     except StoreError:
         return None
-    if not device or not {"kind", "name", "arch"} <= set(device):
-        return None
-    known = device.get("languages")
-    return Target(
-        device=device["kind"],
-        name=device["name"],
-        arch=device["arch"],
-        languages=tuple(name for name in LANGUAGES if known is None or name in known),
-    )

@@ -64,6 +64,8 @@ def write_best(run: RunDir, state: RunState, *, keep: int = 3) -> dict[str, list
         ]
         problem = run.problem(problem_id)
         _write(folder / "reference.py", problem.source)
+        if problem.given:
+            _write(folder / "given.py", problem.given)
         mode = _module_mode(run)
         _write(folder / "verify.py", verify_script(problem, module_mode=mode))
         _write(folder / HOW_TO_FILE, how_to(problem, run=run.path, module_mode=mode))

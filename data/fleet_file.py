@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kopt.data.atomic import store_error, write_bytes
-from kopt.errors import StoreError
+from kopt.errors import ConfigError, StoreError
 
 FLEET_FILE = "fleet.json"
 SCHEMA = 1
@@ -66,3 +66,28 @@ def read_fleet_file(folder: Path) -> list[FleetJob]:
 def is_fleet(folder: Path | str) -> bool:
     """Whether a folder is a multirun's."""
     return (Path(folder) / FLEET_FILE).is_file()
+
+
+def run_of_arm(folder: Path | str, arm: str) -> Path:
+    """Return the run folder of the one job of an arm; a folder that is no multirun's is its own.
+
+    Args:
+        folder: of a run, or of a multirun.
+        arm: that is looked for.
+
+    Raises:
+        ConfigError: no job of the multirun has that arm, or several have.
+        StoreError: `fleet.json` is damaged.
+    """
+    if not is_fleet(folder):
+        return Path(folder)
+    jobs = read_fleet_file(Path(folder))
+    found = [job.folder for job in jobs if job.arm == arm]
+    if len(found) == 1:
+        return Path(folder) / found[0]
+    if not found:
+        arms = ", ".join(dict.fromkeys(job.arm for job in jobs))
+        raise ConfigError(f"{folder}: no job of arm {arm}; there are: {arms}")
+    raise ConfigError(
+        f"{folder}: {len(found)} jobs of arm {arm}; name the folder of one: {', '.join(found)}"
+    )

@@ -14,6 +14,7 @@ from kopt.data.record import Record
 from kopt.errors import StoreError
 from kopt.evaluation import EvalJson
 from kopt.events import (
+    AgentCalled,
     AnswerReceived,
     CandidateMade,
     DeviceQuarantined,
@@ -44,6 +45,8 @@ class ExpansionState:
     prompt: PromptSent | None = None
     answers: dict[int, AnswerReceived] = field(default_factory=dict)
     """Completion to answer."""
+    calls: list[AgentCalled] = field(default_factory=list)
+    """Of the roles that wrote it, in order; each place once."""
     candidates: dict[int, CandidateMade] = field(default_factory=dict)
     """Slot to candidate."""
     verdicts: dict[int, EvalJson] = field(default_factory=dict)
@@ -217,7 +220,13 @@ def _start(state: RunState, record: Record, body: SearchStarted) -> None:
 
 def _apply_to_expansion(
     expansion: ExpansionState,
-    body: PromptSent | AnswerReceived | CandidateMade | VerdictReached | Told | ExpansionCancelled,
+    body: PromptSent
+    | AnswerReceived
+    | AgentCalled
+    | CandidateMade
+    | VerdictReached
+    | Told
+    | ExpansionCancelled,
 ) -> str | None:
     """Take an event in; return what it contradicts, or None."""
     match body:
@@ -227,6 +236,11 @@ def _apply_to_expansion(
             if body.index in expansion.answers:
                 return f"answer {body.index} was received before"
             expansion.answers[body.index] = body
+        case AgentCalled():
+            place = body.agent, body.slot, body.turn
+            if any((each.agent, each.slot, each.turn) == place for each in expansion.calls):
+                return f"{body.agent} was asked for idea {body.slot}, turn {body.turn} before"
+            expansion.calls.append(body)
         case CandidateMade():
             if not 0 <= body.index < expansion.asked.n:
                 return f"slot {body.index} is not one of {expansion.asked.n}"

@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import kopt
+from kopt.candidate import LANGUAGES
 from kopt.data.problems.revision import checked_out_commit
+from kopt.foreign_language import taken_languages
+from kopt.ports import Target
 from kopt.version import __version__
 
 SCHEMA_VERSION = 1
@@ -73,6 +76,25 @@ def resumed(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any
         if key in ("created", "argv") or (key != "resumes" and earlier.get(key) != value)
     }
     return {**earlier, "resumes": [*earlier.get("resumes", []), entry]}
+
+
+def target_of(manifest: Mapping[str, Any]) -> Target | None:
+    """Return what a run's candidates were written for; None where its manifest does not say.
+
+    Of its languages, those that this process knows: of others no prompt can be made.
+    """
+    device: Mapping[str, Any] = manifest.get("device") or {}
+    if not {"kind", "name", "arch"} <= set(device):
+        return None
+    named = device.get("languages")
+    known = (*LANGUAGES, *taken_languages())
+    languages = LANGUAGES if named is None else [name for name in named if name in known]
+    return Target(
+        device=device["kind"],
+        name=device["name"],
+        arch=device["arch"],
+        languages=tuple(languages),
+    )
 
 
 def seed_commitment(secret: int) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import cast
 
+from kopt.agent_call import AgentCall, AgentReply
 from kopt.data.answers import answer_from_text
 from kopt.data.fold import ExpansionState, RunState, SearchState, apply, evidence_cache
 from kopt.data.journal_files import JOURNAL_FOLDER, read_events
@@ -19,9 +20,9 @@ from kopt.data.record import Record
 from kopt.data.rundir import RunDir
 from kopt.errors import ConfigError, ProblemError, ProgrammerUnavailable, StoreError, WorkerLost
 from kopt.evaluation import EvalJson, Evaluation, from_json
-from kopt.events import EvidenceTaken, VerdictReached
+from kopt.events import AgentCalled, EvidenceTaken, MemoryUpdated, VerdictReached
 from kopt.identity import canonical_json
-from kopt.ports import Answer
+from kopt.ports import Answer, Completion, Usage
 from kopt.problem import Problem
 
 MAX_NAMED = 6
@@ -162,6 +163,50 @@ class Recording:
             raise RecordedFault(search.started.problem_name, reason)
         raise RecordedSetback("recorded", reason)
 
+    def call(self, search: SearchState, call: AgentCall) -> AgentReply:
+        """Return what was said to an agent at the same place.
+
+        Raises:
+            NotRecorded: nothing was, or the run stopped before.
+            RecordedSetback: none came: the expansion was cancelled.
+            RecordedFault: none came, and the search ended by it.
+            StoreError: an artefact is missing or damaged.
+        """
+        place = call.place
+        if place.agent == "summarizer":
+            return self._lesson(search, place.expansion)
+        expansion = self.expansion(search, place.expansion)
+        for said in expansion.calls:
+            if (said.agent, said.slot, said.turn) == place[1:]:
+                get = self.run.artefacts.get
+                completion = Completion(
+                    text=get(said.text) if said.text else "",
+                    finish=said.finish,
+                    fault=said.fault,
+                    reasoning=get(said.reasoning) if said.reasoning else "",
+                    usage=_usage(said),
+                )
+                return AgentReply(completion=completion, sampling=said.sampling)
+        if expansion.answered is None:
+            self.answer(search, expansion)  # raises what ended it
+        made = len(expansion.calls)
+        raise NotRecorded(
+            f"{self._place(search)}, expansion {place.expansion}: it has {made} calls of agents, "
+            f"and none at {call.turn_name}"
+        )
+
+    def _lesson(self, search: SearchState, ordinal: int) -> AgentReply:
+        """Return what a summarizer said of an expansion."""
+        for update in search.memory:
+            if update.expansion == ordinal and update.text is not None:
+                completion = Completion(
+                    text=self.run.artefacts.get(update.text),
+                    fault="",
+                    usage=_usage(update),
+                )
+                return AgentReply(completion=completion, sampling=update.sampling or {})
+        raise RecordedSetback("recorded", f"nothing was learned by a model of expansion {ordinal}")
+
     def evaluation(self, problem_id: str, candidate_id: str) -> Evaluation | None:
         """Return the first evaluation of a candidate; None where none is kept.
 
@@ -193,6 +238,10 @@ class Recording:
     def _place(self, search: SearchState) -> str:
         started = search.started
         return f"{self.run.path}: {started.problem_name}, arm {started.arm}, seed {started.seed}"
+
+
+def _usage(paid: AgentCalled | MemoryUpdated) -> Usage:
+    return Usage(tokens_in=paid.tokens_in, tokens_out=paid.tokens_out, cost_usd=paid.cost_usd)
 
 
 def listed(names: Iterable[str]) -> str:

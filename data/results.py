@@ -29,7 +29,7 @@ OPTIMIZED_SPEEDUP = 1.01
 DEVICE_STAGES = ("verified", "timed", "profiled")
 """Stages of `timeline_s` that hold the device."""
 
-ADDED = {"candidates_per_gpu_hour", "cached"}
+ADDED = {"candidates_per_gpu_hour", "cached", "speedup_given"}
 """Columns that files of earlier versions lack; null there."""
 
 _CAUSES: dict[VerdictKind, str] = {
@@ -65,6 +65,8 @@ class ResultRow(TypedDict):
     speedup_hi: float | None
     speedup_eager: float | None
     speedup_compile: float | None
+    speedup_given: float | None
+    """Over the kernel that the problem comes with; null where there is none, or it failed."""
     best_candidate: str | None
     baseline_us: float | None
     time_us: float | None
@@ -210,6 +212,7 @@ def _row(search: SearchState) -> ResultRow:
         "speedup_hi": high,
         "speedup_eager": _ratio(best, "eager_us"),
         "speedup_compile": _ratio(best, "compile_us"),
+        "speedup_given": _ratio(best, "given_us"),
         "best_candidate": None if best is None else best["candidate"],
         "baseline_us": None if best is None else best["baseline_us"],
         "time_us": None if best is None else best["time_us"],
@@ -245,8 +248,10 @@ def _programmer(search: SearchState) -> str | None:
     return None
 
 
-def _ratio(best: EvalJson | None, baseline: Literal["eager_us", "compile_us"]) -> float | None:
-    if best is None or best[baseline] is None or not best["time_us"]:
+def _ratio(
+    best: EvalJson | None, baseline: Literal["eager_us", "compile_us", "given_us"]
+) -> float | None:
+    if best is None or best.get(baseline) is None or not best["time_us"]:
         return None
     return cast("float", best[baseline]) / best["time_us"]
 

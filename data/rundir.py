@@ -146,11 +146,17 @@ class RunDir:
     def keep_problem(self, problem: Problem) -> None:
         """Write a problem down, so that best/, resume and verify need its source nowhere else.
 
+        One that is there just so is left alone: a resumed run has thousands of them, each of which
+        would be forced to disk again.
+
         Raises:
             StoreError: it cannot be written.
         """
+        path = self._problem_path(problem.problem_id)
+        if path.is_file() and _read_json(path) == asdict(problem):
+            return
         make_folder(self.problems_folder)
-        _write_json(self._problem_path(problem.problem_id), asdict(problem))
+        _write_json(path, asdict(problem))
 
     def problem(self, problem_id: str) -> Problem:
         """Return a problem that was kept.

@@ -32,7 +32,7 @@ from kopt.events import (
 )
 from kopt.verdict import VerdictKind
 
-SpeedupOver = Literal["recorded", "eager", "compile"]
+SpeedupOver = Literal["recorded", "eager", "compile", "given"]
 """Which speed-up counts: that over the run's own baseline, or over one that it measured."""
 
 
@@ -269,13 +269,18 @@ def speedup_of(record: EvalJson, *, over: SpeedupOver) -> float | None:
 
     Args:
         record: an evaluation.
-        over: `recorded` is that of the evaluation, from interleaved pairs; `eager` and `compile`
-            divide that baseline's time by the candidate's, as results.parquet does.
+        over: `recorded` is that of the evaluation, from interleaved pairs; the others divide that
+            baseline's time by the candidate's, as results.parquet does.
     """
     if over == "recorded":
         value = record["speedup"]
     else:
-        value = _ratio(record["eager_us" if over == "eager" else "compile_us"], record["time_us"])
+        times_us = {
+            "eager": record["eager_us"],
+            "compile": record["compile_us"],
+            "given": record.get("given_us"),
+        }
+        value = _ratio(times_us[over], record["time_us"])
     return value if value is not None and math.isfinite(value) and value > 0.0 else None
 
 

@@ -1,4 +1,4 @@
-"""Seeds of a search: candidates that are there before it begins, from files and earlier runs.
+"""Seeds of a search: candidates there before it begins, of the problem, files and earlier runs.
 
 Resolved once, before anything starts, and kept in the run folder: a resumed run has the same
 seeds, whatever became of the files.
@@ -26,6 +26,7 @@ from kopt.prompts.modules import defines_candidate
 from kopt.prompts.parsing import parsed
 
 SEEDS_FILE = "seeds.json"
+GIVEN_STRATEGY = "the kernel that the problem comes with"
 
 Seeds = dict[str, tuple[Candidate, ...]]
 """Problem id to the candidates its searches begin with, in order, each once."""
@@ -34,7 +35,7 @@ Seeds = dict[str, tuple[Candidate, ...]]
 def resolve_seeds(
     paths: Sequence[str], problems: Sequence[Problem], *, warn: Callable[[str], None]
 ) -> Seeds:
-    """Return each problem's seeds, in the order of the paths.
+    """Return each problem's seeds: the kernel it comes with, then those of the paths, in order.
 
     A file is a candidate of every problem. A run folder gives its best correct candidate of each
     problem, found by the problem's id, or else by its name.
@@ -49,6 +50,10 @@ def resolve_seeds(
         StoreError: the journal of a run, or the source of its best, is damaged.
     """
     found: dict[str, dict[str, Candidate]] = {problem.problem_id: {} for problem in problems}
+    for problem in problems:
+        if problem.given:
+            candidate = _candidate(problem.given, strategy=GIVEN_STRATEGY)
+            found[problem.problem_id][candidate.candidate_id] = candidate
     for text in paths:
         path = Path(text).expanduser()
         if path.is_dir():
@@ -100,8 +105,12 @@ def _of_file(path: Path) -> Candidate:
             f"search.seeds: {path}: expected a Python module that defines {CANDIDATE_CLASS}, "
             "or a run folder"
         )
+    return _candidate(source, strategy=path.name)
+
+
+def _candidate(source: str, *, strategy: str) -> Candidate:
     return Candidate(
-        source=source, language=language_of(source), strategy=path.name, programmer=SEED_PROGRAMMER
+        source=source, language=language_of(source), strategy=strategy, programmer=SEED_PROGRAMMER
     )
 
 

@@ -28,6 +28,7 @@ from kopt.problem import Problem
 ARM_SECTIONS = (
     "search",
     "programmer",
+    "pipeline",
     "reward",
     "findings",
     "tools",

@@ -17,8 +17,10 @@ from kopt.actors.config import (
     DeviceKind,
     EvaluateConfig,
 )
+from kopt.actors.programmers.agents_config import PipelineConfig, SingleConfig
 from kopt.actors.programmers.config import ProgrammerConfig, RewriterConfig
 from kopt.actors.trackers.config import NoTrackerConfig, TrackerConfig
+from kopt.analysis.config import StatsConfig
 from kopt.config_errors import error_lines
 from kopt.data.problems.config import ProblemsConfig
 from kopt.driver.profile_rule import EnergyMode, EnergyProxy, ProfileWhen
@@ -37,6 +39,8 @@ from kopt.tools.feedback import FeedbackMode
 
 MODEL_KINDS = ("openai", "vllm", "ensemble")
 """Programmers that are models: they can be asked for more than candidates."""
+SPEECHLESS = ("rewriter", "recorded", "mailbox")
+"""Programmers that draw no lessons by themselves."""
 
 
 class RewardConfig(Section):
@@ -48,7 +52,7 @@ class RewardConfig(Section):
     floor: float | None = -1.9
     """Least reward of a correct candidate; null is the paper (no floor)."""
     baseline: RewardBaseline = "best"
-    """What ln(speedup) is against; `eager` for KernelPro's arms."""
+    """What ln(speedup) is against; `eager` for KernelPro's arms, `given` for a kernel in use."""
     energy_epsilon: float = Field(default=EPSILON, gt=0)
     """Weight of ln(energy reduction) with energy=aware; its term never outweighs half a per cent of
     speed."""
@@ -136,6 +140,8 @@ class FleetConfig(Section):
     time (`gpu_s`) or models' `tokens`. One for all jobs."""
     priority: int = 0
     """Of this job: those of a higher one are served first (`fleet.priority=0,1` beside an arm)."""
+    stats: StatsConfig = Field(default_factory=StatsConfig)
+    """How the tables at its end count; the first job's is everybody's."""
 
 
 class RunConfig(Section):
@@ -163,6 +169,7 @@ class RunConfig(Section):
     that the verdicts are the same."""
     search: SearchConfig = Field(default_factory=MctsConfig)
     programmer: ProgrammerConfig = Field(default_factory=RewriterConfig)
+    pipeline: PipelineConfig = Field(default_factory=SingleConfig)
     evaluate: EvaluateConfig = Field(default_factory=EvaluateConfig)
     reward: RewardConfig = Field(default_factory=RewardConfig)
     findings: FindingsConfig = Field(default_factory=FindingsConfig)
@@ -204,7 +211,9 @@ class RunConfig(Section):
         kind = self.programmer.kind
         if self.profile_analysis == "on" and kind not in MODEL_KINDS:
             raise ValueError(f"profile_analysis=on asks a model, and programmer={kind} is none")
-        if self.findings.orchestration == "reactive" and kind not in MODEL_KINDS:
+        # What a model that called tools has answered is played back as any other answer is.
+        calls_tools = (*MODEL_KINDS, "recorded")
+        if self.findings.orchestration == "reactive" and kind not in calls_tools:
             raise ValueError(
                 "findings.orchestration=reactive lets a model call tools, and "
                 f"programmer={kind} is none"
@@ -217,9 +226,23 @@ class RunConfig(Section):
         return self
 
     @model_validator(mode="after")
+    def _roles_that_can_be_played(self) -> Self:
+        if self.pipeline.kind != "agents":
+            return self
+        if self.programmer.kind == "rewriter":
+            raise ValueError("pipeline=agents asks in words, and programmer=rewriter reads none")
+        if self.findings.orchestration == "reactive":
+            raise ValueError(
+                "findings.orchestration=reactive lets one author call tools; with pipeline=agents "
+                "the planner asks: leave it proactive, or take pipeline=single"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _a_memory_that_can_be(self) -> Self:
         kind = self.programmer.kind
-        if self.memory.extractor == "model" and kind in ("rewriter", "recorded", "mailbox"):
+        speechless = ("rewriter",) if self.pipeline.kind == "agents" else SPEECHLESS
+        if self.memory.extractor == "model" and kind in speechless:
             raise ValueError(f"memory.extractor=model asks a model, and programmer={kind} is none")
         if self.memory.tracker is not None and kind == "recorded":
             raise ValueError(
@@ -240,7 +263,8 @@ class RunConfig(Section):
     @property
     def arm_name(self) -> str:
         """The arm: what the user named it, or search and programmer (`mcts-rewriter`)."""
-        return self.arm or f"{part_label(self.search.kind)}-{part_label(self.programmer.kind)}"
+        made = f"{part_label(self.search.kind)}-{part_label(self.programmer.kind)}"
+        return self.arm or (made if self.pipeline.kind == "single" else f"{made}-agents")
 
 
 def load(mapping: Mapping[str, Any]) -> RunConfig:

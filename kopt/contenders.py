@@ -9,7 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from kopt.drift import DRIFT_SHARE
 from kopt.reward import RewardBaseline
-from kopt.timing import Baseline
+from kopt.timing import GIVEN, Baseline
+
+NOT_RACED_UNASKED: tuple[Baseline, ...] = ("max_autotune", GIVEN)
+"""Reported, and never what speed-ups are against unless a setting names it."""
 
 
 def contenders(
@@ -24,14 +27,14 @@ def contenders(
         known_us: times that were kept, eager's among them, or none at all.
         baseline: what speed-ups are against by configuration.
     """
-    rivals_us = [time_us for name, time_us in known_us.items() if name != "max_autotune"]
+    rivals_us = [each_us for name, each_us in known_us.items() if name not in NOT_RACED_UNASKED]
     found: list[Baseline] = []
     for name in wanted:
-        if name not in known_us:
+        if name not in known_us or baseline == name:
             found.append(name)
-        elif name == "max_autotune" or baseline == "eager":
+        elif name in NOT_RACED_UNASKED or baseline in ("eager", GIVEN):
             continue  # reported, never raced
-        elif baseline == name or known_us[name] <= (1.0 + DRIFT_SHARE) * min(rivals_us):
+        elif known_us[name] <= (1.0 + DRIFT_SHARE) * min(rivals_us):
             found.append(name)
     return found
 
@@ -47,5 +50,5 @@ def rivals(best: Baseline, *, seen_us: Mapping[Baseline, tuple[float, float]]) -
     return [
         name
         for name, (least_us, _) in seen_us.items()
-        if name not in (best, "max_autotune") and least_us <= most_us
+        if name not in (best, *NOT_RACED_UNASKED) and least_us <= most_us
     ]

@@ -104,6 +104,7 @@ class TimingJson(TypedDict):
     eager_us: float | None
     compile_us: float | None
     max_autotune_us: float | None
+    given_us: float | None
     speedup: float | None
     speedup_ci: tuple[float, float] | None
     num_pairs: int | None
@@ -252,6 +253,7 @@ def _timing(record: EvalJson) -> Timing:
         eager_us=values["eager_us"],
         compile_us=values["compile_us"],
         max_autotune_us=values["max_autotune_us"],
+        given_us=values.get("given_us"),  # none was measured at first
         sol_us=values["sol_us"],
         num_pairs=values["num_pairs"],
         protocol=values.get("protocol") or "abba",  # the only one before there were others

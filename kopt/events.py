@@ -93,6 +93,37 @@ class AnswerReceived:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentCalled:
+    """One role of several asked a model (pipeline=agents). Written before its answer is used.
+
+    Its tokens and cost are counted with the answer of its expansion.
+    """
+
+    kind: ClassVar[str] = "agent_call"
+    expansion: int
+    agent: str
+    """`planner`, `executor`, `codegen`, `fusion`."""
+    slot: int
+    """Idea of the expansion that it is for, from 0."""
+    turn: int
+    """Of the role's conversation there, from 0."""
+    messages: str
+    """Artefact: JSON list of [role, text], the whole conversation up to this call."""
+    sampling: dict[str, Any]
+    text: str | None
+    """Artefact: the completion's own words."""
+    finish: str = ""
+    """Why it ended, in the server's word."""
+    fault: str = ""
+    """Why there are no words, in one line."""
+    reasoning: str | None = None
+    """Artefact: what the model thought, served apart from its words."""
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateMade:
     """One slot of an expansion was filled."""
 
@@ -276,6 +307,7 @@ EventBody = (
     | ExpansionAsked
     | PromptSent
     | AnswerReceived
+    | AgentCalled
     | CandidateMade
     | VerdictReached
     | EvidenceTaken
@@ -297,6 +329,7 @@ EVENT_TYPES: dict[str, type[EventBody]] = {
         ExpansionAsked,
         PromptSent,
         AnswerReceived,
+        AgentCalled,
         CandidateMade,
         VerdictReached,
         EvidenceTaken,
@@ -310,6 +343,16 @@ EVENT_TYPES: dict[str, type[EventBody]] = {
         RunEnded,
     )
 }
+
+_FIELDS = {
+    kind: (
+        tuple(field.name for field in fields(event_type) if field.default is MISSING),
+        tuple(field.name for field in fields(event_type) if field.default is not MISSING),
+    )
+    for kind, event_type in EVENT_TYPES.items()
+}
+"""Kind to the fields that it must have, and to those with a default: they came later than the
+schema, and older journals do not have them."""
 
 
 def body_to_json(body: EventBody) -> dict[str, Any]:
@@ -327,10 +370,13 @@ def body_from_json(record: dict[str, Any]) -> EventBody:
     event_type = EVENT_TYPES.get(str(kind))
     if event_type is None:
         raise ValueError(f"unknown event kind {kind!r}; there are: {', '.join(EVENT_TYPES)}")
-    # A field with a default came later than the schema: older journals do not have it.
-    required = [field.name for field in fields(event_type) if field.default is MISSING]
-    missing = [name for name in required if name not in record]
-    if missing:
-        raise ValueError(f"event {kind!r} lacks {', '.join(missing)}")
-    names = [field.name for field in fields(event_type) if field.name in record]
-    return event_type(**{name: record[name] for name in names})
+    required, optional = _FIELDS[event_type.kind]
+    try:
+        values = {name: record[name] for name in required}
+    except KeyError:
+        missing = [name for name in required if name not in record]
+        raise ValueError(f"event {kind!r} lacks {', '.join(missing)}") from None
+    for name in optional:
+        if name in record:
+            values[name] = record[name]
+    return event_type(**values)

@@ -27,3 +27,25 @@ class Expansion:
     """How many slots were asked at this node before: slot i is the node's idea first_child + i."""
     seed: int
     """Derived from (run seed, node, first_child), never from draw order; for sampling."""
+
+
+def first_expansion(
+    *, num_candidates: int = 1, ordinal: int = 0, first_child: int = 0, seed: int = 0
+) -> Expansion:
+    """Return what ROOT is asked for: versions from the ground up, without a parent.
+
+    Args:
+        num_candidates: wanted.
+        ordinal: of the search's expansions.
+        first_child: idea of ROOT that comes first.
+        seed: for sampling.
+    """
+    return Expansion(
+        ordinal=ordinal,
+        parent_node=0,
+        parent=None,
+        mode="initial",
+        num_candidates=num_candidates,
+        first_child=first_child,
+        seed=seed,
+    )

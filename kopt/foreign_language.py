@@ -19,8 +19,8 @@ from kopt.errors import ConfigError
 from kopt.ports import Target
 from kopt.registry import Registry
 
-_NAME = re.compile(r"[a-z]{1,12}")
-"""What prompts and fences of answers can name."""
+LANGUAGE_PATTERN = r"^[a-z]{1,12}$"
+"""What a language is called, by kopt or by others: prompts and fences of answers can name it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,11 @@ def take_up(kinds: Iterable[str]) -> None:
         made = FOREIGN_LANGUAGES.create(kind)
         if not isinstance(made, ForeignLanguage):
             raise ConfigError(f"language {kind}: expected a ForeignLanguage, found {made!r:.80}")
-        if not _NAME.fullmatch(made.name) or made.name in LANGUAGES or not made.modules:
+        if (
+            not re.fullmatch(LANGUAGE_PATTERN, made.name)
+            or made.name in LANGUAGES
+            or not made.modules
+        ):
             raise ConfigError(
                 f"language {kind}: expected a name of small letters that is none of "
                 f"{', '.join(LANGUAGES)}, and a module; found {made.name!r}, {made.modules!r}"
@@ -69,6 +73,25 @@ def take_up(kinds: Iterable[str]) -> None:
 def foreign_language(name: str) -> ForeignLanguage | None:
     """Return the language of that name, if this process knows it."""
     return _taken.get(name)
+
+
+def known_language(name: str, *, others: Iterable[str] = ()) -> Language:
+    """Return the language of that name: kopt's own, one that this process knows, or another.
+
+    Args:
+        name: as a user gave it.
+        others: that are known where it is asked for, such as those that a run was told of.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    known = dict.fromkeys((*LANGUAGES, *_taken, *others))
+    if name not in known:
+        raise ConfigError(
+            f"unknown language {name!r}; there are: {', '.join(known)} (evaluate.languages=… adds "
+            "others)"
+        )
+    return cast("Language", name)
 
 
 def told_by_module(module: str) -> Language | None:

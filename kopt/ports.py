@@ -2,185 +2,57 @@
 
 The driver is the only caller. Adapters live in kopt.actors (Ray, torch, HTTP) and kopt.data
 (files); fakes and conformance suites in kopt.testing. Everything passed through a port is a
-frozen value that pickles; nothing here knows Ray, torch or Hydra.
+frozen value that pickles; nothing here knows Ray, torch or Hydra. The values that programmers are
+asked with and answer with have files of their own (`kopt.target`, `kopt.request`, `kopt.answer`)
+and are named here too, so that who implements a port finds all of it in one place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-from kopt.api import Api
-from kopt.candidate import Candidate, Language
-from kopt.evaluation import Evaluation, Track
+from kopt.answer import Answer, Completion, Message, TokenTrace, Usage
+from kopt.candidate import Candidate
+from kopt.evaluation import Evaluation
 from kopt.events import EventBody
 from kopt.evidence import Evidence
-from kopt.expansion import Expansion
-from kopt.finding import Finding
-from kopt.ladder import LadderName
 from kopt.memory.entry import MemoryEntry
-from kopt.memory.history import History
 from kopt.memory.iteration import Iteration
-from kopt.memory.recall import Memory
 from kopt.problem import Problem
 from kopt.profile_analysis import ProfileAnalysis
-from kopt.tools.feedback import FeedbackMode
+from kopt.request import Attempt, Deadlines, Orchestration, Telling, Terms, WriteRequest
+from kopt.survey import Survey
+from kopt.target import Target
 
-Orchestration = Literal["proactive", "reactive"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """The device that candidates are written for."""
-
-    device: str
-    """`cpu` or `cuda`."""
-    name: str
-    """The GPU's name, or the CPU's model."""
-    arch: str
-    """`sm_90`, or the CPU's machine name (`x86_64`)."""
-    languages: tuple[Language, ...]
-    """What can be built and run there."""
-    apis: tuple[Api, ...] = ()
-    """What the languages' packages offer, for authors to be told; says nothing of the device."""
-
-    @property
-    def label(self) -> str:
-        """What evaluations name: `cpu`, or the GPU's name."""
-        return self.device if self.device == "cpu" else self.name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
-    """A candidate that was judged, and what its profile came to."""
-
-    candidate: Candidate
-    evaluation: Evaluation
-    findings: tuple[Finding, ...] = ()
-    """Of speed, the first in rank first."""
-    left_out: int = 0
-    """Findings of speed beyond the most that are told."""
-    remarks: tuple[Finding, ...] = ()
-    """Whether there is headroom at all."""
-    energy_notes: tuple[Finding, ...] = ()
-    """Waste of energy that time does not show."""
-    evidence: Evidence | None = None
-    """None where it was not profiled, or nothing came of it."""
-    analysis: ProfileAnalysis | None = None
-    """What a model made of all that; None where none was asked."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What candidates are judged by, as far as their author has to know it."""
-
-    ladder: LadderName = "strict"
-    track: Track = "anything"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
-    """What an author is told of the parent's profile: an arm of the ablation."""
-
-    feedback: FeedbackMode = "tools"
-    max_findings: int | None = 4
-    """None: all."""
-    orchestration: Orchestration = "proactive"
-    """`proactive`: findings stand in the prompt. `reactive`: a model calls the tools it wants."""
-    energy: bool = False
-    """Whether notes on energy are told."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteRequest:
-    """What a programmer is asked to write from."""
-
-    problem: Problem
-    target: Target
-    search: str
-    """Name of the search: `problem/arm/seed`, unique in the run."""
-    arm: str
-    seed: int
-    """Of the search; the expansion has its own."""
-    expansion: Expansion
-    parent: Attempt | None
-    """The node being debugged or optimised; None from ROOT."""
-    terms: Terms = Terms()
-    telling: Telling = Telling()
-    memory: Memory = field(default_factory=Memory)
-    """What the author is reminded of, as it stood when the expansion was asked."""
-    history: History = field(default_factory=History)
-    """How the parent came about, and what was tried from it before."""
-    manual: tuple[str, ...] = ()
-    """What a library that candidates may use demands on the target: a head, and rules by their
-    weight (`kopt.cutlass.constraint_text`). Of a programmer that has its source at hand."""
-
-
-class Message(NamedTuple):
-    """One message of a prompt."""
-
-    role: str
-    """`system`, `user` or `assistant`."""
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """What an answer cost."""
-
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cost_usd: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenTrace:
-    """A completion token by token, for learning from it."""
-
-    prompt_token_ids: tuple[int, ...] = ()
-    """Of the prompt as the model read it; empty where the server does not give them."""
-    token_ids: tuple[int, ...] = ()
-    """Of the completion, the one that ended it included; empty likewise."""
-    logprobs: tuple[float | None, ...] = ()
-    """Of each token of the completion; None for one without a finite one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completion:
-    """One answer of a model or a person, as it came. Untrusted text."""
-
-    text: str
-    finish: str = ""
-    """Why it ended, in the server's word: `stop`, `length`, `content_filter`, …; empty where
-    nobody said."""
-    fault: str = ""
-    """Why it holds no candidate, in one line; empty where it holds one."""
-    usage: Usage = Usage()
-    """Tokens of a prompt that several completions share are counted with the first."""
-    tool_calls: tuple[Mapping[str, Any], ...] = ()
-    """Tools that were called on the way, in order: `name`, `arguments`, `result`, as text."""
-    reasoning: str = ""
-    """What the model thought beside its words, where the server gives it apart from them."""
-    trace: TokenTrace | None = None
-    """Of the last turn where tools were called; None where it was not asked for or not given."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What a programmer wrote: at most N candidates, in the order of their slots."""
-
-    candidates: tuple[Candidate, ...]
-    exhausted: bool = False
-    """It has nothing more for this node, ever: the search closes the node."""
-    messages: tuple[Message, ...] = ()
-    """The prompt as sent; empty where nobody was asked in words."""
-    sampling: Mapping[str, Any] = field(default_factory=dict)
-    """Model, temperature, seed, …: plain JSON values, as sent."""
-    completions: tuple[Completion, ...] = ()
-    """What came back, those without a candidate included; empty where nobody was asked."""
-    note: str = ""
-    """One line for the journal, such as why there are fewer than N."""
+__all__ = [
+    "AnalysisAnswer",
+    "AnalysisRequest",
+    "Analyst",
+    "Answer",
+    "Attempt",
+    "Clock",
+    "Completion",
+    "Deadlines",
+    "Evaluator",
+    "EventSink",
+    "ExtractionAnswer",
+    "ExtractionRequest",
+    "Extractor",
+    "Message",
+    "Orchestration",
+    "Profiler",
+    "Programmer",
+    "Survey",
+    "Surveyor",
+    "Target",
+    "Telling",
+    "Terms",
+    "TokenTrace",
+    "Usage",
+    "WriteRequest",
+]
 
 
 class Programmer(Protocol):
@@ -224,6 +96,19 @@ class Evaluator(Protocol):
         ...
 
 
+class Surveyor(Protocol):
+    """Whoever can say what a problem is in numbers. An evaluator can: it needs the same itself."""
+
+    async def survey(self, problem: Problem) -> Survey:
+        """Load a problem's reference and time it. Many calls may be under way at once.
+
+        Raises:
+            ProblemError: the reference itself breaks its contract or cannot run here.
+            WorkerLost: the process that looked is gone, also after the adapter's own retries.
+        """
+        ...
+
+
 class Profiler(Protocol):
     """Whoever measures why a correct candidate takes the time it takes."""
 
@@ -261,7 +146,7 @@ class AnalysisRequest:
     """With its evidence."""
     seed: int
     """For sampling."""
-    telling: Telling = Telling()
+    telling: Telling = field(default_factory=Telling)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,6 +189,10 @@ class ExtractionRequest:
     """The memory so far."""
     seed: int
     """For sampling."""
+    search: str = ""
+    """Name of the search."""
+    search_seed: int = 0
+    """Of the search, as a recording knows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

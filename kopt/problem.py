@@ -30,13 +30,16 @@ INPUT_CASES_FUNCTION = "get_input_cases"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One reference program. Only `source` and `dtype` take part in its identity."""
+    """One reference program. Only `source`, `given` and `dtype` take part in its identity."""
 
     name: str
     """How users call it: `builtin/softmax`, `kernelbench/level2/18`, `folder/file`, or a file's
     stem. A label."""
     source: str
     """Python text in the contract above."""
+    given: str = ""
+    """Text of a kernel that the problem comes with, such as the one in production: a module that
+    defines ModelNew. Every search begins with it, and it is measured as a baseline."""
     dtype: Dtype | None = None
     """Floating tensors (inputs, parameters, buffers) are cast to it; None keeps them as made."""
     family: str = ""
@@ -51,8 +54,11 @@ class Problem:
 
     @property
     def problem_id(self) -> str:
-        """Content id: equal for equal source and dtype, whatever the labels say."""
-        return content_id("problem", 1, {"source": self.source, "dtype": self.dtype})
+        """Content id: equal for equal source, given kernel and dtype, whatever the labels say."""
+        content = {"source": self.source, "dtype": self.dtype}
+        if self.given:
+            content["given"] = self.given
+        return content_id("problem", 1, content)
 
     @property
     def file_name(self) -> str:

@@ -28,7 +28,7 @@ LOG_SPEEDUP: Literal["log_speedup"] = "log_speedup"
 REWARDS: Registry[float] = Registry("reward", entry_point_group="kopt.rewards")
 """Rules of others, called with (verdict, RewardRule): a pure function, so that trees replay."""
 
-RewardBaseline = Literal["best", "eager", "compile"]
+RewardBaseline = Literal["best", "eager", "compile", "given"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class RewardRule:
     0.135x ranks below a wrong one."""
     baseline: RewardBaseline = "best"
     """What ln(speedup) is against: `best` is the faster of eager and compile; KernelPro's arms
-    use `eager`."""
+    use `eager`, and for a kernel in production `given`: the one that the problem comes with."""
     energy_epsilon: float = 0.0
     """Weight of ln(energy reduction), >= 0; 0 leaves energy out."""
 
@@ -60,7 +60,10 @@ def with_energy(verdict: Verdict, reduction: float | None) -> Verdict:
 
 
 def speedup_over(timing: Timing, baseline: RewardBaseline) -> float:
-    """Return the speed-up over the named baseline; over `eager` where compile is unknown."""
+    """Return the speed-up over the named baseline.
+
+    Where compile is unknown it is over `eager`; where a problem comes with no kernel, `best`.
+    """
     match baseline:
         case "best":
             return timing.speedup
@@ -68,6 +71,10 @@ def speedup_over(timing: Timing, baseline: RewardBaseline) -> float:
             return timing.eager_us / timing.time_us
         case "compile":
             return (timing.compile_us or timing.eager_us) / timing.time_us
+        case "given":
+            if timing.given_us is None or timing.baseline == "given":
+                return timing.speedup
+            return timing.given_us / timing.time_us
         case _:
             assert_never(baseline)
 

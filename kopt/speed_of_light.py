@@ -6,8 +6,9 @@ can stay below, however clever: a time under it is no time. It counts what surel
 
 * an output is written whole, but on a GPU what fits into the last cache may still be there when the
   kernel ends;
-* of an input of which every element that was tried changes the output, at least half is read. An
-  input of which some element does not matter may be read in part only, and does not count.
+* of an input of which TRIALS elements were tried and each changes the output, at least half is
+  read. An input of which one element does not matter may be read in part only, and counts for
+  neither figure. What there was no time to try, or has elements of a byte, counts for the first.
 
 Parameters are left out: they may be read in any form that was made of them beforehand. Work besides
 moving bytes is left out too. Source: DESIGN §5.4; exploits §E7; profiling notes §B.1, §B.2.
@@ -66,8 +67,11 @@ class Memory:
 class Moved:
     """Bytes of one call."""
 
-    input_bytes: int
-    """Of inputs of which every element that was tried matters."""
+    sure_bytes: int
+    """Of inputs of which TRIALS elements were tried and each of them matters."""
+    input_bytes: int | None
+    """Of all inputs but those of which an element was found that does not matter; None where it is
+    not known of one whether it has such elements."""
     output_bytes: int
     """Of outputs that share no memory with an input."""
 
@@ -77,7 +81,7 @@ class Light:
     """The two figures of one problem on one device; None where the device is not known."""
 
     sol_us: float | None = None
-    """Of a perfect kernel."""
+    """Of a perfect kernel; None also where it is not known what it has to read."""
     floor_us: float | None = None
     """Below this a time is no time."""
 
@@ -87,9 +91,10 @@ def speed_of_light(moved: Moved, memory: Memory | None) -> Light:
     if memory is None:
         return Light()
     written = max(moved.output_bytes - memory.cache_bytes, 0)
-    least = READ_SHARE * moved.input_bytes + written
+    least = READ_SHARE * moved.sure_bytes + written
+    moves = None if moved.input_bytes is None else moved.input_bytes + moved.output_bytes
     return Light(
-        sol_us=(moved.input_bytes + moved.output_bytes) / memory.bytes_per_s * 1e6,
+        sol_us=None if moves is None else moves / memory.bytes_per_s * 1e6,
         floor_us=least / (HEADROOM * memory.most_bytes_per_s) * 1e6,
     )
 

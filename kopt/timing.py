@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Baseline = Literal["eager", "compile", "max_autotune"]
+Baseline = Literal["eager", "compile", "max_autotune", "given"]
+GIVEN: Literal["given"] = "given"
+"""The kernel that a problem comes with (`Problem.given`)."""
 
 TimingProtocol = Literal["abba", "do_bench", "kernelbench"]
 """How times were taken (kopt.timing_protocol): times of two protocols do not compare."""
@@ -48,6 +50,8 @@ class Timing:
     """Median under torch.compile's defaults; None where it was off or failed."""
     max_autotune_us: float | None = None
     """Median under torch.compile(mode="max-autotune-no-cudagraphs"); None where it was off."""
+    given_us: float | None = None
+    """Median of the kernel that the problem comes with; None where there is none, or it failed."""
     sol_us: float | None = None
     """Speed of light of the problem on this device; None where unknown."""
     num_pairs: int = 0

@@ -19,7 +19,7 @@ from typing import Any
 from kopt.actors.programmers.openai import OpenAIProgrammer
 from kopt.actors.programmers.openai_config import OpenAIConfig
 from kopt.errors import ConfigError
-from kopt.expansion import Expansion
+from kopt.expansion import first_expansion
 from kopt.ports import Answer, Target, WriteRequest
 from kopt.problem import Problem
 from kopt.testing.openai_server import ScriptedServer
@@ -64,15 +64,7 @@ async def _ask(reader: SourceReader, *, cutlass: str) -> tuple[Answer, list[dict
         search="builtin/softmax/arm/0",
         arm="arm",
         seed=0,
-        expansion=Expansion(
-            ordinal=0,
-            parent_node=0,
-            parent=None,
-            mode="initial",
-            num_candidates=1,
-            first_child=0,
-            seed=1,
-        ),
+        expansion=first_expansion(seed=1),
         parent=None,
     )
     async with ScriptedServer(reader) as server:

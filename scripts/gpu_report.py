@@ -20,7 +20,7 @@ import torch
 
 from kopt.actors.devices.base import describe
 from kopt.data.manifest import cpu_model, versions
-from kopt.data.problems.revision import checked_out_commit
+from kopt.data.problems.revision import checked_out_commit, folder_revision
 from kopt.data.results import read_results
 from kopt.data.rundir import RunDir
 
@@ -63,11 +63,18 @@ def main() -> None:
 def _machine() -> dict[str, Any]:
     target = describe("cuda" if torch.cuda.is_available() else "cpu")
     return {
-        "commit": checked_out_commit(Path(__file__).resolve().parent.parent),
+        "commit": _commit(Path(__file__).resolve().parent.parent),
         "device": target.label,
         "host": {"cpu": cpu_model(), "cores": os.cpu_count()},
         "versions": versions(),
     }
+
+
+def _commit(root: Path) -> str | None:
+    """The commit that is checked out, `+dirty` behind it where the files are not all its own."""
+    if checked_out_commit(root) is None:
+        return None
+    return folder_revision(root, files=(), under=".").replace("-dirty", "+dirty")
 
 
 def _tests(junit: Path) -> dict[str, Any]:

@@ -105,10 +105,12 @@ class ClusterEvaluator:
         """Start the lanes."""
         self.activity = Activity()
         self._latencies = latencies
-        self._build = _Lane(
-            "build", lambda _: _Builder(), size=builders, max_retries=0, limit_s=inf
+        self._build = ActorLane(
+            "build", lambda _: _Builder(), size=builders, max_retries=0, limit_s=inf, end=_leave
         )
-        self._devices = _Lane("timing", self._device, size=gpus, max_retries=0, limit_s=inf)
+        self._devices = ActorLane(
+            "timing", self._device, size=gpus, max_retries=0, limit_s=inf, end=_leave
+        )
 
     async def evaluate(self, problem: Problem, candidate: Candidate) -> Evaluation:
         """Build, verify and time."""
@@ -124,11 +126,9 @@ class ClusterEvaluator:
         return _Device(self.activity, self._latencies, number=number)
 
 
-class _Lane(ActorLane):
-    """The lane as it is, but for the end of its workers: they are no actors of Ray's."""
-
-    def _end(self, actor: object) -> None:
-        del actor
+def _leave(actor: object) -> None:
+    """End a worker that is no actor of Ray's."""
+    del actor
 
 
 class _Remote:

@@ -71,7 +71,7 @@ def soak(options: dict[str, float]) -> dict[str, float]:
     with LosingCluster(nodes=int(options["nodes"])) as machines:
         trouble = lose_now_and_then(
             machines.lose,
-            machines.join,
+            machines.join_all,
             every_s=options["kill_every_s"],
             seed=int(options["seed"]),
         )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
 
 from kopt.search.base import Search, Told
 from kopt.verdict import Verdict
@@ -16,7 +19,13 @@ def tell_candidate(
     Raises:
         ValueError: as Search.tell.
     """
-    parameters = inspect.signature(search.tell).parameters.values()
-    if any(p.name == "strategy" or p.kind is p.VAR_KEYWORD for p in parameters):
+    if _takes_strategy(getattr(search.tell, "__func__", search.tell)):
         return search.tell(ordinal, index, candidate=candidate, verdict=verdict, strategy=strategy)
     return search.tell(ordinal, index, candidate=candidate, verdict=verdict)
+
+
+@lru_cache(maxsize=64)
+def _takes_strategy(tell: Callable[..., Any]) -> bool:
+    """Whether a policy's `tell` has it; found out once for each policy, not for each candidate."""
+    parameters = inspect.signature(tell).parameters.values()
+    return any(p.name == "strategy" or p.kind is p.VAR_KEYWORD for p in parameters)

@@ -30,7 +30,7 @@ class RecordedConfig(ProgrammerSection):
 
     kind: Literal["recorded"] = "recorded"
     run: str = Field(min_length=1)
-    """Folder of the run."""
+    """Folder of the run, or of a multirun: then its job of the same arm is played."""
     arm: str | None = None
     """Which of its arms; null: the run's only one, or the one named as this run's."""
     verdicts: bool = False

@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from kopt.actors.programmers.ensemble_config import EnsembleConfig
 from kopt.actors.programmers.registry import PROGRAMMERS, Workplace, create_programmer
+from kopt.agent_call import AgentCall, AgentReply, Talker
 from kopt.errors import ConfigError, ProgrammerRefused, ProgrammerUnavailable, WorkerLost
 from kopt.identity import derived_seed
 from kopt.ports import (
@@ -28,6 +30,7 @@ from kopt.ports import (
     WriteRequest,
 )
 
+T = TypeVar("T")
 _SEEDS = float(1 << 63)
 """Seeds are below it (kopt.identity.derived_seed)."""
 
@@ -69,12 +72,31 @@ class EnsembleProgrammer:
             ProgrammerUnavailable: none can write now.
             WorkerLost: the member drawn lost its worker, and no other can write.
         """
+        return await self._first_of(request.expansion.seed, lambda each: each.write(request))
+
+    async def say(self, call: AgentCall) -> AgentReply:
+        """Answer one call of an agent, all of an expansion by one member (the Talker port).
+
+        Raises:
+            ProgrammerRefused: no member will ever answer.
+            ProgrammerUnavailable: none can answer now.
+            WorkerLost: the member drawn lost its worker, and no other can answer.
+        """
+
+        async def said_by(member: Programmer) -> AgentReply:
+            assert isinstance(member, Talker), "every model does"
+            return await member.say(call)
+
+        return await self._first_of(call.draw, said_by)
+
+    async def _first_of(self, seed: int, ask: Callable[[Programmer], Awaitable[T]]) -> T:
+        """Return what the member drawn gives, or who stands in for it."""
         first: ProgrammerUnavailable | WorkerLost | None = None
-        for number in drawn(self._weights, seed=request.expansion.seed):
+        for number in drawn(self._weights, seed=seed):
             if number in self._refused:
                 continue
             try:
-                answer = await self._members[number].write(request)
+                given = await ask(self._members[number])
             except ProgrammerRefused as error:
                 self._refused[number] = error
                 self._warn(f"programmer ensemble: member {self._labels[number]} is out: {error}")
@@ -83,7 +105,7 @@ class EnsembleProgrammer:
                 first = first or error
             else:
                 self._written[number] += 1
-                return answer
+                return given
         raise first or next(iter(self._refused.values()))
 
     async def analyse(self, request: AnalysisRequest) -> AnalysisAnswer:
@@ -106,7 +128,7 @@ class EnsembleProgrammer:
             + (f" ({self._lacking[number]} failed)" if self._lacking[number] else "")
             for number, label in enumerate(self._labels)
         )
-        self._warn(f"programmer ensemble: expansions written by member {shares}")
+        self._warn(f"programmer ensemble: answered by member {shares}")
 
 
 def drawn(weights: Sequence[float], *, seed: int) -> list[int]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from kopt.actors.programmers.config import RecordedConfig
 from kopt.actors.programmers.registry import PROGRAMMERS, Workplace
+from kopt.agent_call import AgentCall, AgentReply
+from kopt.data.fleet_file import run_of_arm
 from kopt.data.lock import lock_owner
 from kopt.data.recording import NotRecorded, Recording
 from kopt.errors import ProgrammerRefused, StoreError
@@ -34,7 +36,8 @@ class RecordedProgrammer:
             ConfigError: the folder is no run, or the arm to play is not clear.
             StoreError: the recording's journal is damaged.
         """
-        self.recording = Recording.open(config.run, verdicts=config.verdicts)
+        run = run_of_arm(config.run, config.arm or workplace.arm)
+        self.recording = Recording.open(str(run), verdicts=config.verdicts)
         """What is played."""
         self.arm = self.recording.arm(config.arm, own=workplace.arm)
         """Which of its arms."""
@@ -58,6 +61,14 @@ class RecordedProgrammer:
                     f"`{_asked(recorded.asked)}` there and is `{_asked(expansion)}` here"
                 )
             return self.recording.answer(search, recorded)
+        except (NotRecorded, StoreError) as error:
+            raise ProgrammerRefused(self.name, str(error)) from error
+
+    async def say(self, call: AgentCall) -> AgentReply:
+        """Give what was said at the same place (the Talker port)."""
+        try:
+            search = self.recording.search(call.problem, arm=self.arm, seed=call.seed)
+            return self.recording.call(search, call)
         except (NotRecorded, StoreError) as error:
             raise ProgrammerRefused(self.name, str(error)) from error
 

@@ -24,7 +24,7 @@ from kopt.candidate import Candidate
 from kopt.data.problems import check_contracts
 from kopt.errors import ConfigError, KoptError
 from kopt.evaluation import Evaluation, to_json
-from kopt.expansion import Expansion
+from kopt.expansion import first_expansion
 from kopt.identity import content_id, text_id
 from kopt.ports import Evaluator, Target, WriteRequest
 from kopt.problem import Problem
@@ -230,15 +230,7 @@ class RewardService:
             search="",
             arm="",
             seed=0,
-            expansion=Expansion(
-                ordinal=0,
-                parent_node=0,
-                parent=None,
-                mode="initial",
-                num_candidates=1,
-                first_child=0,
-                seed=0,
-            ),
+            expansion=first_expansion(),
             parent=None,
         )
         reading = read_answer(text, request=request, programmer="served")

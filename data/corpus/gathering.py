@@ -20,6 +20,8 @@ class GatheredExpansion:
 
     asked: Event
     prompt: Event | None = None
+    calls: list[Event] = field(default_factory=list)
+    """Of the roles that wrote it, in the order made (pipeline=agents)."""
     answers: dict[int, Event] = field(default_factory=dict)
     """Completion to answer."""
     made: dict[int, Event] = field(default_factory=dict)
@@ -115,6 +117,9 @@ def _take(search: GatheredSearch, event: Event) -> str:
         return f"expansion {ordinal} was not asked"
     if kind == "prompt_sent":
         expansion.prompt = event
+        return ""
+    if kind == "agent_call":
+        expansion.calls.append(event)
         return ""
     if kind == "expansion_cancelled":
         expansion.cancelled = event

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from kopt.candidate import LANGUAGES
 from kopt.data.corpus.gathering import GatheredSearch, gathered
 from kopt.data.corpus.kept_texts import KeptTexts
 from kopt.data.corpus.losses import Losses
 from kopt.data.corpus.redaction import redactor_of
 from kopt.data.journal_files import JOURNAL_FOLDER
 from kopt.data.lock import LOCK_FILE, lock_owner
+from kopt.data.manifest import target_of
 from kopt.data.rundir import RunDir
 from kopt.errors import StoreError
 from kopt.identity import canonical_json
@@ -67,16 +67,7 @@ class RunTexts:
 
     def target(self) -> Target | None:
         """Return what its candidates were written for; None where its manifest does not say."""
-        device: dict[str, Any] = self.manifest.get("device") or {}
-        if not {"kind", "name", "arch"} <= set(device):
-            return None
-        known = device.get("languages")
-        return Target(
-            device=device["kind"],
-            name=device["name"],
-            arch=device["arch"],
-            languages=tuple(name for name in LANGUAGES if known is None or name in known),
-        )
+        return target_of(self.manifest)
 
     def text(self, sha256: str) -> str | None:
         """Return an artefact's text, redacted; None where it is lost."""

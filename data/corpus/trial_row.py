@@ -129,7 +129,7 @@ def _row(
     judged: Judged | None = None,
     told: Event | None = None,
 ) -> TrialRow:
-    prompt = expansion.prompt
+    prompt = _prompt_of(expansion, answer)
     return TrialRow(
         expansion=expansion.asked,
         prompt=None if prompt is None else prompt["messages"],
@@ -144,6 +144,17 @@ def _row(
         profile=None if made is None else search.profiles.get(made["candidate"]),
         lineage=lineage,
     )
+
+
+def _prompt_of(expansion: GatheredExpansion, answer: Event | None) -> Event | None:
+    """Return what a completion answers: the expansion's prompt, or the call of a role.
+
+    Each idea of several roles has a conversation of its own; the call with its words is meant.
+    """
+    if expansion.prompt is not None or answer is None or answer["text"] is None:
+        return expansion.prompt
+    said = (call for call in reversed(expansion.calls) if call["text"] == answer["text"])
+    return next(said, None)
 
 
 def _completions(expansion: GatheredExpansion, losses: Losses, *, where: str) -> dict[int, Event]:

@@ -7,7 +7,6 @@ import pickle
 import signal
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
-from types import TracebackType
 
 from kopt.data.exports.blocks import Block, Job, WrittenBlock, write_block
 from kopt.errors import KoptError, StoreError
@@ -39,12 +38,7 @@ class BlockPool:
     def __enter__(self) -> BlockPool:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         for pipe in (*self._idle, *self._busy):
             pipe.close()
         for process in self._started:

@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from kopt.candidate import LANGUAGES
 from kopt.data import evidence_json, record
 from kopt.data.results import ResultRow
 from kopt.data.schemas import SCHEMA_NAMES
@@ -24,6 +25,7 @@ from kopt.evaluation import CheckJson, ErrorJson, EvalJson
 from kopt.events import EVENT_TYPES
 from kopt.evidence import Energy, Evidence, KernelEvidence, Roofline, Rule, Timeline
 from kopt.finding import Finding
+from kopt.foreign_language import LANGUAGE_PATTERN
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -67,7 +69,20 @@ def _of(kind: type) -> dict[str, Any]:
         for field, doc in docs.get(title, {}).items():
             if field in definition.get("properties", {}):
                 definition["properties"][field]["description"] = doc
+        _open_languages(definition)
     return schema
+
+
+def _open_languages(definition: dict[str, Any]) -> None:
+    """Let a language be another than kopt's own: packages and users add theirs by name."""
+    for field, found in definition.get("properties", {}).items():
+        if found.get("enum") == list(LANGUAGES):
+            kept = {key: value for key, value in found.items() if key != "enum"}
+            definition["properties"][field] = {
+                **kept,
+                "pattern": LANGUAGE_PATTERN,
+                "examples": list(LANGUAGES),
+            }
 
 
 def _evidence() -> dict[str, Any]:

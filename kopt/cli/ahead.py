@@ -13,6 +13,7 @@ from kopt.actors.programmers.openai_config import ModelConfig, OpenAIConfig
 from kopt.actors.programmers.vllm_ahead import check_model, find_python
 from kopt.actors.programmers.vllm_config import VllmConfig
 from kopt.config import RunConfig
+from kopt.data.fleet_file import run_of_arm
 from kopt.data.rundir import RunDir
 from kopt.data.seeds import Seeds, resolve_seeds
 from kopt.errors import ConfigError
@@ -39,7 +40,7 @@ def look_ahead(config: RunConfig, problems: Sequence[Problem]) -> Seeds:
             find_python(model, os.environ)
         _check_price(config, model)
     if isinstance(config.programmer, RecordedConfig):
-        RunDir.open(config.programmer.run)
+        RunDir.open(run_of_arm(config.programmer.run, config.programmer.arm or config.arm_name))
         return {}  # the recording's first ideas are its own
     return resolve_seeds(config.search.seeds, problems, warn=_say)
 

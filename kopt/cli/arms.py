@@ -45,7 +45,7 @@ def _way(job: Prepared) -> list[str]:
         key, _, value = text.partition("=")
         if key.split(".")[0] in NOT_OF_AN_ARM or key.startswith("hydra"):
             continue
-        if key in ("search", "programmer") and value == getattr(job.config, key).kind:
+        if key in ("search", "programmer", "pipeline") and value == getattr(job.config, key).kind:
             continue
         kept.append(text)
     return kept

@@ -9,6 +9,8 @@ from functools import partial
 from typing import Any
 
 from kopt.actors.apis.installed import with_apis
+from kopt.actors.apis.versions import with_versions
+from kopt.actors.programmers.agents import AgentsProgrammer
 from kopt.actors.programmers.config import ProgrammerConfig, RecordedConfig, RewriterConfig
 from kopt.actors.programmers.ensemble_config import EnsembleConfig
 from kopt.actors.programmers.openai_config import ModelConfig
@@ -18,6 +20,7 @@ from kopt.actors.recorded_evidence import RecordedProfiler
 from kopt.actors.recorded_verdicts import JudgingEvaluator, RecordedEvaluator
 from kopt.cli.profiling import make_profiling
 from kopt.cli.remembering import make_remembering
+from kopt.cli.staffing import make_staff
 from kopt.config import RunConfig
 from kopt.data.fold import RunState
 from kopt.data.recording import NotRecorded, Recording
@@ -28,6 +31,7 @@ from kopt.driver.memories import Remembering
 from kopt.driver.order import RecordedOrder
 from kopt.driver.profiles import Profiling
 from kopt.driver.seeds import SeededProgrammer
+from kopt.driver.surveyed import SurveyedProgrammer
 from kopt.driver.task import SearchTask
 from kopt.environment import cache_dir
 from kopt.errors import ConfigError
@@ -39,6 +43,8 @@ class Crew:
     """The ports of a fleet, ready to work."""
 
     programmer: Programmer
+    staff: AgentsProgrammer | None
+    """The roles that it writes by (pipeline=agents); None for one author."""
     evaluator: Evaluator
     profiling: Profiling
     remembering: Remembering
@@ -79,6 +85,8 @@ async def assemble(
     recorded = config.programmer if isinstance(config.programmer, RecordedConfig) else None
     seeds = {} if recorded else run_seeds(config, tasks, run=run, workplace=workplace)
     programmer = make_programmer(config.programmer, workplace)
+    staff = make_staff(config, programmer, warn=workplace.warn)
+    author: Programmer = staff or programmer
     here = await judge.target()
     device = {
         "kind": here.device,
@@ -94,24 +102,28 @@ async def assemble(
         config,
         devices=workplace.cluster.devices,
         earlier=earlier,
-        programmer=programmer,
+        programmer=author,
         make_profiler=make_profiler,
         warn=workplace.warn,
     )
-    remembering = make_remembering(config, run=run.path, programmer=programmer, warn=workplace.warn)
+    remembering = make_remembering(config, run=run.path, programmer=author, warn=workplace.warn)
     if recorded is None:
+        reads_words = not isinstance(config.programmer, RewriterConfig)
+        if reads_words:
+            author = SurveyedProgrammer(author, judge, timed=not config.deterministic)
         model = config.programmer
         if isinstance(model, ModelConfig | EnsembleConfig) and model.seeds == "rewriter":
             leader = make_programmer(RewriterConfig(), workplace)
-            programmer = LedProgrammer(programmer, leader)
+            author = LedProgrammer(author, leader)
         if seeds:
-            programmer = SeededProgrammer(programmer, seeds)
-        if not isinstance(config.programmer, RewriterConfig):  # it reads words
+            author = SeededProgrammer(author, seeds)
+        if reads_words:
             here = await asyncio.to_thread(
-                with_apis, here, cache_dir=cache_dir(), warn=workplace.warn
+                with_apis, with_versions(here), cache_dir=cache_dir(), warn=workplace.warn
             )
         return Crew(
-            programmer=programmer,
+            programmer=author,
+            staff=staff,
             evaluator=judge,
             profiling=profiling,
             remembering=remembering,
@@ -136,7 +148,8 @@ async def assemble(
             "recorded_in": recording.run.name,
         }
     return Crew(
-        programmer=programmer,
+        programmer=author,
+        staff=staff,
         evaluator=evaluator,
         profiling=profiling,
         remembering=remembering,
@@ -154,13 +167,11 @@ def run_seeds(
         ConfigError: a seed cannot be found.
         StoreError: an earlier run is damaged, or the run folder cannot be written.
     """
-    if not config.search.seeds:
+    problems = list({task.spec.problem.problem_id: task.spec.problem for task in tasks}.values())
+    if not config.search.seeds and not any(problem.given for problem in problems):
         return {}
     seeds = kept_seeds(run)
     if seeds is None:
-        problems = list(
-            {task.spec.problem.problem_id: task.spec.problem for task in tasks}.values()
-        )
         seeds = resolve_seeds(config.search.seeds, problems, warn=workplace.warn)
         keep_seeds(run, seeds)
     return seeds

@@ -7,12 +7,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from kopt.candidate import LANGUAGES, Candidate
+from kopt.candidate import Candidate
 from kopt.cli.arguments import command_parser, parse
-from kopt.cli.compose import compose_config
 from kopt.cli.exit_codes import DONE, NOT_CORRECT
 from kopt.cli.output import reserved_stdout, write_json
-from kopt.cli.subject import read_subject
+from kopt.cli.subject import add_subject, read_subject
 from kopt.config import RunConfig
 from kopt.environment import cache_dir
 from kopt.errors import ConfigError, ProblemError
@@ -34,23 +33,11 @@ def main(arguments: Sequence[str]) -> int:
         ConfigError: a file, problem, device or override cannot be used.
     """
     parser = command_parser("eval", description="Judge one candidate file.", epilog=EPILOG)
-    parser.add_argument("problem", metavar="PROBLEM", help="a name (set/id) or a file")
-    parser.add_argument("candidate", metavar="CANDIDATE", help="a file that defines ModelNew")
-    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="Hydra overrides")
-    parser.add_argument(
-        "--language", choices=LANGUAGES, help="of its kernels; told from the source by default"
-    )
+    add_subject(parser)
     options = parse(parser, arguments)
     if options is None:
         return DONE
-    config = compose_config(options.overrides)
-    problem, candidate = read_subject(
-        options.problem,
-        options.candidate,
-        config=config,
-        language=options.language,
-        verb="eval",
-    )
+    problem, candidate, config = read_subject(options, verb="eval")
     try:
         if not options.json:
             evaluation = judge(problem, candidate, config=config)
@@ -116,6 +103,7 @@ def evaluation_text(evaluation: Evaluation) -> str:
                 ("eager", record["eager_us"]),
                 ("compile", record["compile_us"]),
                 ("max_autotune", record["max_autotune_us"]),
+                ("given kernel", record["given_us"]),
                 ("speed of light", record["sol_us"]),
             )
             if value is not None

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kopt.candidate import LANGUAGES
 from kopt.cli.arguments import command_parser, parse
 from kopt.cli.exit_codes import DONE
 from kopt.cli.output import write_json
-from kopt.errors import ConfigError
+from kopt.errors import ConfigError, StoreError
+from kopt.foreign_language import known_language
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -59,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--track", action="append", default=[], choices=("kernels", "anything"), help="any"
     )
-    parser.add_argument("--language", action="append", default=[], choices=LANGUAGES, help="any")
+    parser.add_argument("--language", metavar="NAME", action="append", default=[], help="any")
     parser.add_argument(
         "--min-speedup", metavar="X", type=float, help="least low end of a speed-up's interval"
     )
@@ -143,6 +144,7 @@ def _export(options: Namespace) -> Card:
     runs: dict[Path, RunDir] = {}
     for path in options.runs:
         runs.setdefault(Path(path).resolve(), RunDir.open(path))
+    _check_languages(options.language, runs.values())
     told = ("out", "runs", "json", "redact", "processes")
     settings: dict[str, Any] = {
         name: value for name, value in sorted(vars(options).items()) if name not in told
@@ -156,6 +158,16 @@ def _export(options: Namespace) -> Card:
         words=options.redact,
         processes=options.processes,
     )
+
+
+def _check_languages(names: Sequence[str], runs: Iterable[RunDir]) -> None:
+    """Raise of a language that neither kopt nor a run knows: nothing would be exported of it."""
+    of_runs: list[str] = []
+    for run in runs if names else ():
+        with suppress(StoreError):  # what is wrong with it is said with the export
+            of_runs += (run.read_manifest().get("device") or {}).get("languages") or ()
+    for name in names:
+        known_language(name, others=of_runs)
 
 
 def _choice(options: Namespace) -> Choice:

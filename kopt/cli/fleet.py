@@ -59,6 +59,7 @@ def run_fleet(
 
     Raises:
         ConfigError: the jobs cannot be one fleet, or the cluster or device asked for is not there.
+        StoreError: no folder can be used: another driver has them, or they are damaged.
         KeyboardInterrupt: the user stopped it; every job can be resumed.
     """
     check_alike([job.config for job in jobs])
@@ -71,6 +72,8 @@ def run_fleet(
                 sittings[number] = sit(job, stack)
             except KoptError as error:
                 outcomes[number] = JobOutcome(job=job, state=fold([]), error=error)
+        if not sittings:
+            raise next(each.error for each in outcomes.values() if each.error is not None)
         open_ = [sitting for sitting in sittings.values() if not sitting.is_over]
         if open_:
             _drive(open_, resume=resume, on_target=on_target, warn=warn)
@@ -105,6 +108,11 @@ def _drive(
             warn(
                 f"{len(groups)} ways of judging (evaluate): devices time one after the other, "
                 "so that their jobs take turns group by group"
+            )
+        if cluster.devices_here < cluster.devices:
+            warn(
+                f"cluster.devices={cluster.devices}, and {cluster.devices_here} are there: the "
+                "others are used when their nodes join"
             )
         if cluster.other_gpus:
             warn(

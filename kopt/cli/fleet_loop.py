@@ -9,6 +9,7 @@ from functools import partial
 
 from kopt.actors.cluster import Cluster
 from kopt.actors.quiet import Quiet
+from kopt.actors.terms import terms_of
 from kopt.cli.crew import Crew, assemble
 from kopt.cli.fleet_site import AHEAD_PER_DEVICE, Site, most_per_search, places
 from kopt.cli.job import ObservedSink, spent, write_job_manifest
@@ -28,7 +29,7 @@ from kopt.driver.verdicts import SharedVerdicts
 from kopt.errors import KoptError, StoreError
 from kopt.evaluation import from_json
 from kopt.events import DeviceQuarantined
-from kopt.ports import Target, Terms
+from kopt.ports import Target
 
 WATCHED_JOBS = 32
 """Jobs whose `lanes.json` is written once a second; with more of them, each less often."""
@@ -82,12 +83,17 @@ class FleetLoop:
                 on_quarantine=partial(self._quarantined, group),
             )
             every_s = EVERY_S * max(1.0, len(group) / WATCHED_JOBS)
+            turns = [asyncio.Event() for _ in range(len(group) + 1)]
+            turns[0].set()
             try:
                 async with joining_followed(
                     self._cluster.devices_now, partial(self._grown, site, group)
                 ):
                     ends = await asyncio.gather(
-                        *(self._run(sitting, site, every_s=every_s) for sitting in group),
+                        *(
+                            self._run(sitting, site, every_s=every_s, turn=turn, next_turn=then)
+                            for sitting, turn, then in zip(group, turns, turns[1:], strict=False)
+                        ),
                         return_exceptions=True,
                     )
             finally:
@@ -101,10 +107,10 @@ class FleetLoop:
                     raise end
 
     def _grown(self, site: Site, group: Sequence[Sitting], more: int) -> None:
-        """Use devices that have joined, unless the user said how many to use."""
+        """Use devices that have joined; there is more to do at once, unless they were planned."""
+        self._warn(f"{more} device(s) have joined the cluster")
+        site.grow(more)
         if group[0].job.config.cluster.devices is None:
-            self._warn(f"{more} device(s) have joined the cluster")
-            site.grow(more)
             self._turns.grow(AHEAD_PER_DEVICE * more)
 
     def _quarantined(self, group: Sequence[Sitting], quarantine: Quarantine) -> None:
@@ -124,24 +130,41 @@ class FleetLoop:
             except StoreError as error:  # its driver hears of it with its own next event
                 _LOG.warning("%s: %s", sitting.job.run_dir.path, error)
 
-    async def _run(self, sitting: Sitting, site: Site, *, every_s: float) -> None:
+    async def _run(
+        self,
+        sitting: Sitting,
+        site: Site,
+        *,
+        every_s: float,
+        turn: asyncio.Event,
+        next_turn: asyncio.Event,
+    ) -> None:
         """Run one job to its end.
+
+        Jobs ask first in their own order, whoever was ready first: arms that sweep the same
+        problems then begin with the same one, and a device makes it ready once.
 
         Raises:
             KoptError: it cannot go on.
         """
+        try:
+            crew = await self._crew(sitting, site)
+        except BaseException:
+            next_turn.set()
+            raise
+        try:
+            try:
+                await turn.wait()
+            finally:
+                next_turn.set()
+            await self._drive(sitting, site, crew, every_s=every_s)
+        finally:
+            if crew.staff is not None:
+                crew.staff.say_figures()
+            await site.close_own(crew.programmer, sitting.job.config.programmer)
+
+    async def _drive(self, sitting: Sitting, site: Site, crew: Crew, *, every_s: float) -> None:
         job = sitting.job
-        config = job.config
-        crew = await assemble(
-            config,
-            sitting.tasks,
-            earlier=sitting.earlier,
-            run=job.run_dir,
-            workplace=site.workplace(job),
-            judge=site.judge,
-            make_profiler=partial(site.profiler, with_rules=config.findings.feedback == "rules"),
-            make_programmer=site.programmer,
-        )
         if self._on_target is not None:
             self._on_target(crew.target)
             self._on_target = None
@@ -152,17 +175,28 @@ class FleetLoop:
             device=crew.device,
         )
         driver = self._driver(sitting, site, crew)
-        try:
-            async with lanes_reported(
-                job.run_dir.path, site.lanes, clock=self._clock, every_s=every_s
-            ):
-                try:
-                    await driver.run()
-                finally:
-                    sitting.sink = None
-            sitting.awaiting = driver.awaiting
-        finally:
-            await site.close_own(crew.programmer, config.programmer)
+        sitting.forget()
+        async with lanes_reported(job.run_dir.path, site.lanes, clock=self._clock, every_s=every_s):
+            try:
+                await driver.run()
+            finally:
+                sitting.sink = None
+        sitting.awaiting = driver.awaiting
+
+    async def _crew(self, sitting: Sitting, site: Site) -> Crew:
+        job = sitting.job
+        return await assemble(
+            job.config,
+            sitting.tasks,
+            earlier=sitting.earlier,
+            run=job.run_dir,
+            workplace=site.workplace(job),
+            judge=site.judge,
+            make_profiler=partial(
+                site.profiler, with_rules=job.config.findings.feedback == "rules"
+            ),
+            make_programmer=site.programmer,
+        )
 
     def _driver(self, sitting: Sitting, site: Site, crew: Crew) -> Driver:
         config = sitting.job.config
@@ -171,6 +205,7 @@ class FleetLoop:
         return Driver(
             sitting.tasks,
             programmer=crew.programmer,
+            staff=crew.staff,
             evaluator=crew.evaluator,
             sink=sitting.sink,
             clock=self._clock,
@@ -183,7 +218,7 @@ class FleetLoop:
             limits=Limits(**config.limits.model_dump()),
             verdicts=SharedVerdicts(known),
             spent=spent(sitting.earlier),
-            terms=Terms(ladder=site.evaluate.ladder, track=site.evaluate.track),
+            terms=terms_of(site.evaluate),
             profiling=crew.profiling,
             remembering=crew.remembering,
             stop=StopRule(**config.stop.model_dump()),

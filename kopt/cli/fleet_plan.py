@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from kopt.cli.output import write_json
-from kopt.cli.plan import limit_lines, plan_rows
-from kopt.cli.prepared import Prepared, Refused
+from kopt.cli.plan import limit_lines, plan_rows, planned_prompts
+from kopt.cli.prepared import Prepared, Refused, why_refused
 from kopt.cli.progress import duration
 from kopt.cli.rates import Rates, read_rates
 from kopt.config import MODEL_KINDS
@@ -88,7 +88,7 @@ def job_plan(job: Prepared, rates: Rates) -> JobPlan:
         candidates=candidates,
         device_s=device_s,
         guessed=len(unknown),
-        prompts=sum(row.searches for row in rows) * config.search.iterations if asks else 0,
+        prompts=planned_prompts(config, rows) if asks else 0,
         tokens_in=None if usage is None else usage.tokens_in * candidates,
         tokens_out=None if usage is None else usage.tokens_out * candidates,
         cost_usd=None if usage is None else usage.cost_usd * candidates,
@@ -116,7 +116,7 @@ def fleet_plan_text(plans: Sequence[JobPlan], refused: Sequence[Refused], rates:
             f"{guessed} problem(s) never measured: the mean of the others, "
             f"{rates.mean_pace_s:.2g} s a candidate, stands for theirs"
         )
-    lines += [f"job {each.number} cannot run: {line}" for each in refused for line in each.lines]
+    lines += [f"{numbers} cannot run: {line}" for numbers, line in why_refused(refused)]
     return "\n".join(lines) + "\n"
 
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kopt.cli.exit_codes import BAD_CONFIG
+from kopt.cli.fleet_entry import FleetEntry
 from kopt.cli.prepared import Refused
 from kopt.cli.resume import kept_problems, resumed_config
 from kopt.config import RunConfig
 from kopt.data.fleet_file import read_fleet_file
 from kopt.data.rundir import RunDir
 from kopt.errors import ConfigError, KoptError
-from kopt.problem import Problem
 
 
 def resume_fleet(folder: Path, overrides: Sequence[str], *, as_json: bool) -> int:
@@ -30,13 +30,14 @@ def resume_fleet(folder: Path, overrides: Sequence[str], *, as_json: bool) -> in
     """
     from kopt.cli.fleet_session import run_together
 
-    jobs: list[tuple[str, RunConfig, Sequence[Problem], RunDir]] = []
+    jobs: list[FleetEntry] = []
     lost: list[Refused] = []
     for number, kept in enumerate(read_fleet_file(folder)):
         try:
             run = RunDir.open(folder / kept.folder)
             config = resumed_config(run, overrides)
-            jobs.append((kept.folder, config, kept_problems(run, config), run))
+            problems = [] if _has_nothing_cut(run, config) else kept_problems(run, config)
+            jobs.append(FleetEntry(kept.folder, config, problems, run))
         except KoptError as error:
             lines = tuple(str(error).splitlines())
             sys.stderr.writelines(f"kopt: job {kept.folder}: {line}\n" for line in lines)
@@ -45,3 +46,8 @@ def resume_fleet(folder: Path, overrides: Sequence[str], *, as_json: bool) -> in
         raise ConfigError(f"{folder}: no job of it can go on; start it anew")
     code, _ = run_together(jobs, whole=folder, refused=lost, as_json=as_json)
     return max(code, BAD_CONFIG) if lost else code
+
+
+def _has_nothing_cut(run: RunDir, config: RunConfig) -> bool:
+    """Whether a job began without a problem: nothing could be cut out of its models."""
+    return config.mode == "compiled" and not run.problems_folder.is_dir()

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich.console import Console
 
 from kopt.cli.exit_codes import DONE, FAILED, INTERRUPTED, SUSPENDED
 from kopt.cli.fleet import run_fleet
+from kopt.cli.fleet_entry import FleetEntry
 from kopt.cli.fleet_summary import fleet_json, fleet_text, mean_speedup
+from kopt.cli.fleet_tables import fleet_tables
 from kopt.cli.interrupts import interruptible
 from kopt.cli.job import Job, JobOutcome, Observer
 from kopt.cli.output import reserved_stdout, write_json
@@ -23,13 +25,10 @@ from kopt.cli.prepared import Prepared, Refused
 from kopt.cli.progress import Progress
 from kopt.cli.suspended import suspended_line
 from kopt.cli.tracked import tracked
-from kopt.config import RunConfig
 from kopt.data.fleet_file import FleetJob, is_fleet, read_fleet_file, write_fleet_file
-from kopt.data.journal_files import JOURNAL_FOLDER, read_events
 from kopt.data.rundir import RunDir
 from kopt.data.seeds import keep_seeds
 from kopt.events import EventBody
-from kopt.problem import Problem
 
 
 def begin_fleet(
@@ -71,23 +70,31 @@ def begin_fleet(
             keep_seeds(run, job.seeds)
     for note in dict.fromkeys(line for job in ready for line in job.config.notes):
         sys.stderr.write(f"kopt: {note}\n")
+    entries = [
+        FleetEntry(str(job.number), job.config, job.problems, run)
+        for run, job in zip(folders, ready, strict=True)
+    ]
+    if any(job.config.mode == "compiled" for job in ready):
+        from kopt.cli.compiled_fleet import cut_models
+
+        entries = cut_models(entries)
     code, outcomes = run_together(
-        [
-            (str(job.number), job.config, job.problems, run)
-            for run, job in zip(folders, ready, strict=True)
-        ],
+        entries,
         whole=_shown(whole),
         refused=refused,
         as_json=as_json,
     )
+    reached = {outcome.job.run_dir.path: mean_speedup(outcome) for outcome in outcomes}
     means = {
-        job.number: mean_speedup(outcome) for job, outcome in zip(ready, outcomes, strict=False)
+        job.number: reached[run.path]
+        for job, run in zip(ready, folders, strict=True)
+        if run.path in reached
     }
     return code, means
 
 
 def run_together(
-    jobs: Sequence[tuple[str, RunConfig, Sequence[Problem], RunDir]],
+    jobs: Sequence[FleetEntry],
     *,
     whole: Path,
     refused: Sequence[Refused] = (),
@@ -114,7 +121,7 @@ def run_together(
 
 
 def _run(
-    jobs: Sequence[tuple[str, RunConfig, Sequence[Problem], RunDir]],
+    jobs: Sequence[FleetEntry],
     *,
     whole: Path,
     refused: Sequence[Refused],
@@ -136,48 +143,68 @@ def _run(
     resume = f"kopt resume {whole}"
     try:
         with interruptible(), ExitStack() as stack:
-            progress.begin(
-                (f"{label}:{record.search}", record.body)
-                for label, _, _, run in jobs
-                if (run.path / JOURNAL_FOLDER).is_dir()
-                for record in read_events(run.path)
-            )
             stack.enter_context(progress)
-            outcomes = run_fleet(
-                [
-                    Job(
-                        config=config,
-                        problems=problems,
-                        run_dir=run,
-                        observer=tracked(
-                            partial(_labelled, progress.observe, label),
-                            config,
-                            run,
-                            stack=stack,
-                            warn=progress.say,
-                            name=f"{whole.name}-{label}",
-                        ),
-                        label=f"job {label}",
-                    )
-                    for label, config, problems, run in jobs
-                ],
-                resume=resume,
-                on_target=progress.on_target,
-                warn=progress.say,
-            )
+            started = [
+                Job(
+                    config=config,
+                    problems=problems,
+                    run_dir=run,
+                    observer=tracked(
+                        partial(_labelled, progress.observe, label),
+                        config,
+                        run,
+                        stack=stack,
+                        warn=progress.say,
+                        name=f"{whole.name}-{label}",
+                    ),
+                    recall=partial(_labelled, progress.recall, label),
+                    label=f"job {label}",
+                )
+                for label, config, problems, run in jobs
+                if problems  # of a compiled model of which nothing could be cut there are none
+            ]
+            outcomes: list[JobOutcome] = []
+            if started:
+                outcomes = run_fleet(
+                    started, resume=resume, on_target=progress.on_target, warn=progress.say
+                )
     except KeyboardInterrupt:
         sys.stderr.write(f"kopt: interrupted; go on with `{resume}`\n")
         return INTERRUPTED, []
-    labels = [label for label, *_ in jobs]
-    if out is not None:
-        write_json(out, fleet_json(whole, labels, outcomes, refused))
+    labels = [label for label, _, problems, _ in jobs if problems]
+    if out is None:
+        sys.stdout.write(f"{fleet_text(labels, outcomes, refused)}\n")
+        sys.stdout.flush()  # a large fleet takes a minute to count
+        if outcomes:
+            stats = jobs[0][1].fleet.stats
+            sys.stdout.write(fleet_tables(whole, outcomes, stats=stats))
+            sys.stdout.flush()
+    try:
+        with interruptible():
+            models, models_told = _closed(jobs, outcomes)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"kopt: interrupted; go on with `{resume}`\n")
+        return INTERRUPTED, []
+    if out is None:
+        sys.stdout.write(models_told)
     else:
-        sys.stdout.write(fleet_text(whole, labels, outcomes, refused))
+        write_json(out, {**fleet_json(whole, labels, outcomes, refused), **models})
     if any(outcome.awaiting for outcome in outcomes):
         sys.stderr.write(f"{suspended_line(outcomes, resume=resume)}\n")
         return SUSPENDED, outcomes
     failed = any(outcome.failed or outcome.error for outcome in outcomes)
     return FAILED if failed else DONE, outcomes
+
+
+def _closed(
+    jobs: Sequence[FleetEntry], outcomes: Sequence[JobOutcome]
+) -> tuple[dict[str, Any], str]:
+    """Put the compiled models of all jobs together; what JSON and text add of them."""
+    if not any(job.config.mode == "compiled" for job in jobs):
+        return {}, ""
+    from kopt.cli.compiled_fleet import closed_models
+
+    return closed_models(jobs, outcomes)
 
 
 def _labelled(observer: Observer, label: str, search: str, body: EventBody) -> None:

@@ -80,15 +80,15 @@ class Site:
             store=open_store(cache_dir(), "verdict"),
             facts=judging_facts,
         )
-        self._devices = cluster.devices
+        self._here = cluster.devices_here
         self._said: set[str] = set()
         self._programmers: dict[str, Programmer] = {}
         self._profilers: dict[bool, Profiler] = {}
 
     def grow(self, more: int) -> None:
-        """Time on so many devices more: nodes have joined."""
-        self._devices += more
-        self._evaluator.grow(self._devices)
+        """Use nodes that have joined with so many devices; as many as the user said, if he did."""
+        self._here += more
+        self._evaluator.grow(self._cluster_config.devices or self._here, here=self._here)
 
     def lanes(self) -> list[LaneLoad]:
         """Return how full the lanes are now."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kopt.cli.job import JobOutcome
-from kopt.cli.prepared import Refused
+from kopt.cli.prepared import Refused, why_refused
 from kopt.cli.summary import summarize, summary_json
 from kopt.data.results import ResultRow, result_rows
 
@@ -23,15 +23,13 @@ def mean_speedup(outcome: JobOutcome) -> float:
 
 
 def fleet_text(
-    whole: Path,
     labels: Sequence[str],
     outcomes: Sequence[JobOutcome],
     refused: Sequence[Refused],
 ) -> str:
-    """Return the closing table, a line for each job that failed, and where it all lies.
+    """Return the closing table, and a line for each job that failed.
 
     Args:
-        whole: the multirun's folder.
         labels: of the jobs.
         outcomes: of the jobs, likewise.
         refused: jobs that could not run.
@@ -53,8 +51,7 @@ def fleet_text(
     lines += given_up(outcomes)
     ended_by = Counter(reason for outcome in outcomes for reason in outcome.ended_by)
     lines += [f"{reason} ended searches of {count} job(s)" for reason, count in ended_by.items()]
-    lines += [f"job {each.number} did not run: {line}" for each in refused for line in each.lines]
-    lines += ["", f"statistics: kopt stats {whole}", f"folder: {whole}"]
+    lines += [f"{numbers} did not run: {line}" for numbers, line in why_refused(refused)]
     return "\n".join(lines) + "\n"
 
 

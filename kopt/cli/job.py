@@ -35,6 +35,8 @@ class Job:
     """New, or of an interrupted run of the same config."""
     observer: Observer
     """Of every event of this process."""
+    recall: Observer | None = None
+    """Shown every event that its journal has when the sitting begins; None: nobody is."""
     label: str = ""
     """What the user knows it by among the jobs of a multirun; empty for one alone."""
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from kopt.actors.programmers.agents_config import AgentsConfig
 from kopt.cli.progress import duration
 from kopt.cli.rates import Rates, read_rates
 from kopt.config import LimitsConfig, RunConfig
@@ -103,9 +104,10 @@ def _writing_text(config: RunConfig, rows: Sequence[PlanRow]) -> str:
     kind = config.programmer.kind
     if kind in ("rewriter", "recorded"):
         return f"programmer {kind}: no model is asked, no tokens, no cost"
-    prompts = sum(row.searches for row in rows) * config.search.iterations
+    prompts = planned_prompts(config, rows)
+    what = "prompts" if config.pipeline.kind == "single" else "prompts of its roles"
     if kind == "mailbox":
-        return f"programmer mailbox: at most {prompts} prompts to answer by hand"
+        return f"programmer mailbox: at most {prompts} {what} to answer by hand"
     usage = planned_usage(config, rows)
     if usage is None:
         cost = "tokens and cost not known yet"
@@ -114,7 +116,14 @@ def _writing_text(config: RunConfig, rows: Sequence[PlanRow]) -> str:
             f"at most {usage.tokens_in:,} tokens read, {usage.tokens_out:,} written, "
             f"{usage.cost_usd:.2f} USD, from earlier runs"
         )
-    return f"programmer {kind}: at most {prompts} prompts; {cost}"
+    return f"programmer {kind}: at most {prompts} {what}; {cost}"
+
+
+def planned_prompts(config: RunConfig, rows: Sequence[PlanRow]) -> int:
+    """Return how many prompts are sent at most: one an expansion, or all calls of all roles."""
+    if isinstance(config.pipeline, AgentsConfig):
+        return config.pipeline.most_calls * sum(row.candidates for row in rows)
+    return sum(row.searches for row in rows) * config.search.iterations
 
 
 def planned_usage(config: RunConfig, rows: Sequence[PlanRow]) -> Usage | None:

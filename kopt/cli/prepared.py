@@ -40,6 +40,31 @@ class Refused:
     lines: tuple[str, ...]
 
 
+def why_refused(refused: Sequence[Refused]) -> list[tuple[str, str]]:
+    """Return for each reason once the jobs that it refuses (`job 3`, `jobs 0-8, 12`), and itself.
+
+    Args:
+        refused: in order of their numbers.
+    """
+    numbers: dict[str, list[int]] = {}
+    for job in refused:
+        for line in dict.fromkeys(job.lines):
+            numbers.setdefault(line, []).append(job.number)
+    return [(_jobs(each), line) for line, each in numbers.items()]
+
+
+def _jobs(numbers: Sequence[int]) -> str:
+    if len(numbers) == 1:
+        return f"job {numbers[0]}"
+    spans: list[tuple[int, int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1] = spans[-1][0], number
+        else:
+            spans.append((number, number))
+    return "jobs " + ", ".join(f"{a}" if a == b else f"{a}-{b}" for a, b in spans)
+
+
 Known = dict[tuple[tuple[str, ...], str], tuple[Problem, ...]]
 """Problems that were resolved, by patterns and the section `problems`."""
 
@@ -61,8 +86,6 @@ def prepare(config: RunConfig, *, known: Known | None = None) -> Prepared:
 
     if config.lacks:
         raise ConfigError("\n".join(config.lacks))
-    if config.mode == "compiled" and known is not None:
-        raise ConfigError("mode=compiled is no job of a multirun; run it without -m")
     check_hardware(config)
     problems = _problems(config, {} if known is None else known)
     return Prepared(config=config, problems=problems, seeds=look_ahead(config, problems))

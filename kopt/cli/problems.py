@@ -21,9 +21,11 @@ from kopt.data.problems import (
 from kopt.data.problems.config import KernelBenchConfig, ProblemsConfig
 from kopt.errors import ConfigError
 from kopt.problem import Problem
+from kopt.prompts.language import language_of
 
 EPILOG = """\
-patterns: builtin/softmax, 'kernelbench/level1/*', path/to/file.py, path/to/folder; none: all sets
+patterns: builtin/softmax, 'kernelbench/level1/*', path/to/file.py, path/to/kernel.cu,
+path/to/folder; none: all sets
 KernelBench is read from a git clone (KOPT_KERNELBENCH or --kernelbench) or its data set:
   kopt problems --kernelbench ~/KernelBench problems.kernelbench.revision=v0.1
   kopt problems problems.kernelbench.dataset=ScalingIntelligence/KernelBench
@@ -153,6 +155,7 @@ def _row(problem: Problem) -> dict[str, Any]:
         "licence": problem.licence,
         "degenerate": problem.degenerate,
         "cases": input_cases(problem.source),
+        "given": language_of(problem.given) if problem.given else "",
         "errors": contract_errors(problem.source),
     }
 
@@ -165,8 +168,10 @@ def _table(rows: list[dict[str, Any]], absent: dict[str, str], skipped: list[str
         for row in rows:
             cases = "" if row["cases"] == 1 else f"  {row['cases'] or 'several'} input cases"
             revision = row["revision"][:SHOWN_REVISION]
+            given = f"  with a {row['given']} kernel" if row["given"] else ""
             line = (
-                f"{row['name']:<{name_width}}  {row['family']:<{family_width}}  {revision}{cases}"
+                f"{row['name']:<{name_width}}  {row['family']:<{family_width}}  {revision}"
+                f"{cases}{given}"
             )
             lines.append(line.rstrip())
             lines += [f"  broken: {error}" for error in row["errors"]]

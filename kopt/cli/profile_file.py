@@ -12,14 +12,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from kopt.candidate import LANGUAGES, Candidate
+from kopt.candidate import Candidate
 from kopt.cli.arguments import Parser, command_parser, parse
-from kopt.cli.compose import compose_config
 from kopt.cli.evaluate import first_device
 from kopt.cli.exit_codes import DONE, NOT_CORRECT
 from kopt.cli.findings import findings_json, findings_table
 from kopt.cli.output import reserved_stdout, write_json
-from kopt.cli.subject import read_subject
+from kopt.cli.subject import add_subject, read_subject
 from kopt.config import RunConfig
 from kopt.data.evidence_json import evidence_to_json
 from kopt.environment import cache_dir
@@ -52,14 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parse(_parser(), arguments)
     if options is None:
         return DONE
-    config = compose_config(options.overrides)
-    problem, candidate = read_subject(
-        options.problem,
-        options.candidate,
-        config=config,
-        language=options.language,
-        verb="profile",
-    )
+    problem, candidate, config = read_subject(options, verb="profile")
     with reserved_stdout() as out:
         profile = _profiled(problem, candidate, config=config, options=options)
         if isinstance(profile, str):
@@ -80,12 +72,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> Parser:
     parser = command_parser("profile", description="Profile one candidate file.", epilog=EPILOG)
-    parser.add_argument("problem", metavar="PROBLEM", help="a name (set/id) or a file")
-    parser.add_argument("candidate", metavar="CANDIDATE", help="a file that defines ModelNew")
-    parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="Hydra overrides")
-    parser.add_argument(
-        "--language", choices=LANGUAGES, help="of its kernels; told from the source by default"
-    )
+    add_subject(parser)
     parser.add_argument(
         "--level",
         choices=get_args(EvidenceLevel),

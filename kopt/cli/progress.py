@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
@@ -15,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kopt.cli.standing import Best, SearchStanding, Standing
-from kopt.events import EventBody, SearchEnded
+from kopt.events import EventBody, SearchEnded, Told
 from kopt.ports import Target
 
 REFRESH_HZ = 2
@@ -65,13 +64,11 @@ class Progress:
         if self._live is not None:
             self._live.stop()
 
-    def begin(self, earlier: Iterable[tuple[str, EventBody]] = ()) -> None:
-        """Take in what an earlier part of the run did, and start the clock."""
+    def recall(self, search: str, event: EventBody) -> None:
+        """Take in an event of an earlier part of the run: what is left does not depend on it."""
         with self._lock:
-            for search, event in earlier:
-                self._standing.observe(search, event)
-            self._told_before = self._standing.told
-            self._began_s = time.monotonic()
+            self._standing.observe(search, event)
+            self._told_before += isinstance(event, Told)
 
     def on_target(self, target: Target) -> None:
         """Show which device candidates are written for."""
@@ -139,7 +136,7 @@ def end_line(search: str, standing: SearchStanding, best: Best | None) -> str:
     """Return one line for a search that ended."""
     if standing.failed:
         return f"{search}: {standing.ended}"
-    found = "no correct candidate" if best is None else _best_text(best)
+    found = f"no correct candidate ({standing.ended})" if best is None else _best_text(best)
     faulty = f", {standing.faulty} answer(s) without one" if standing.faulty else ""
     return f"{search}: {found}; {standing.told} candidates, {standing.correct} correct{faulty}"
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from kopt.cli.arguments import command_parser, parse
 from kopt.cli.exit_codes import DONE
 from kopt.cli.output import write_json
+from kopt.cli.prompt_calls import calls_json, calls_text
 from kopt.data.fold import ExpansionState, RunState, SearchState, fold
 from kopt.data.journal_files import read_events
 from kopt.data.rundir import RunDir
@@ -101,6 +102,9 @@ def main(arguments: Sequence[str]) -> int:
     state = fold(read_events(run.path))
     place = find(state, options.node, search=options.search)
     sent = place.expansion.prompt
+    if place.expansion.calls:
+        _print_calls(place, run=run, as_json=options.json)
+        return DONE
     if sent is None:
         raise ConfigError(f"{place.search} {options.node}: {_why_no_prompt(place)}")
     messages = messages_of(run.artefacts.get(sent.messages))
@@ -127,6 +131,25 @@ def main(arguments: Sequence[str]) -> int:
         },
     )
     return DONE
+
+
+def _print_calls(place: Place, *, run: RunDir, as_json: bool) -> None:
+    """Print what the roles of an expansion were asked (pipeline=agents)."""
+    if not as_json:
+        sys.stdout.write(calls_text(place.expansion, run=run))
+        return
+    write_json(
+        sys.stdout,
+        {
+            "run": run.name,
+            "search": place.search,
+            "expansion": place.expansion.asked.expansion,
+            "mode": place.expansion.asked.mode,
+            "node": place.node,
+            "candidate": place.candidate,
+            "calls": calls_json(place.expansion, run=run),
+        },
+    )
 
 
 def find(state: RunState, words: str, *, search: str | None) -> Place:

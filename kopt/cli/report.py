@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kopt.cli.arguments import command_parser, parse
 from kopt.cli.exit_codes import DONE
 from kopt.cli.output import write_json
+from kopt.cli.study_arguments import add_study, asked_of, check_study
 from kopt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ SCHEMA_VERSION = 1
 
 EPILOG = """\
 RUN is a run folder, or a folder of run folders. What does not compare (ladder, device, baseline,
-timing protocol) is kept apart, as `kopt stats` keeps it. The page needs no network; beside it lie
+timing protocol) is kept apart, as `kopt stats` keeps it. Searches that have not ended are shown as
+trees whether or not they count (--unfinished). The page needs no network; beside it lie
 searches.csv, arms.csv, comparisons.csv and stats.json.
 
 examples:
@@ -48,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
         "arms compared, search trees with sources and verdicts, cost.",
         epilog=EPILOG,
     )
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="a run folder, or a folder of them")
+    add_study(parser)
     parser.add_argument(
         "--out", metavar="DIR", help="folder of the files (RUN/report; ./report of several runs)"
     )
@@ -59,26 +61,6 @@ def main(arguments: Sequence[str]) -> int:
         type=int,
         default=MOST,
         help=f"told with source and details; the ways to the best ones always are ({MOST})",
-    )
-    parser.add_argument(
-        "--over-seeds",
-        choices=("mean", "best"),
-        default="mean",
-        help="a problem's score by its searches: geometric mean (the default), or the best",
-    )
-    parser.add_argument(
-        "--cap", metavar="X", type=float, help="most that a search counts in comparisons and best@N"
-    )
-    parser.add_argument("--control", metavar="ARM", help="hold the other arms against this one")
-    parser.add_argument(
-        "--pool",
-        action="store_true",
-        help="runs of one arm's name are its repetitions, though their settings differ",
-    )
-    parser.add_argument(
-        "--unfinished",
-        action="store_true",
-        help="count searches that have not ended, as they are; their trees are shown anyway",
     )
     options = parse(parser, arguments)
     if options is None:
@@ -104,8 +86,7 @@ def _check(options: Namespace) -> None:
         )
     if options.candidates < 0:
         raise ConfigError(f"--candidates: expected 0 or more, found {options.candidates}")
-    if options.cap is not None and not options.cap > 1.0:
-        raise ConfigError(f"--cap: expected a number above 1, found {options.cap:g}")
+    check_study(options)
 
 
 def _write(options: Namespace) -> dict[str, float | str | list[str]]:
@@ -113,7 +94,6 @@ def _write(options: Namespace) -> dict[str, float | str | list[str]]:
 
     from plotly.offline import get_plotlyjs
 
-    from kopt.analysis.study import Asked
     from kopt.cli.stats_json import stats_json
     from kopt.cli.stats_runs import count
     from kopt.data.atomic import make_folder, write_bytes
@@ -123,9 +103,7 @@ def _write(options: Namespace) -> dict[str, float | str | list[str]]:
     from kopt.report.reading import read_run
     from kopt.report.report import make_report
 
-    asked = Asked(
-        over_seeds=options.over_seeds, cap=options.cap, control=options.control, pool=options.pool
-    )
+    asked = asked_of(options)
     counted = count(options.runs, asked=asked, over="recorded", with_unfinished=options.unfinished)
     runs = [
         read_run(RunDir.open(run.path), label=run.label, status=run.status) for run in counted.runs

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
+from fnmatch import translate
+from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -89,17 +90,32 @@ def kept_problems(run: RunDir, config: RunConfig) -> list[Problem]:
 
 def _place(name: str, patterns: Sequence[str]) -> tuple[int, list[tuple[int, str]]]:
     """Sort key: the pattern that asked for it, then its name with numbers as numbers."""
-    asked = [number for number, pattern in enumerate(patterns) if _asks_for(pattern, name)]
+    asked = (number for number, pattern in enumerate(patterns) if _asks_for(pattern, name))
     parts = re.split(r"(\d+)", name)
-    return min(asked, default=len(patterns)), [
+    return next(asked, len(patterns)), [
         (int(part), "") if part.isdigit() else (-1, part) for part in parts
     ]
 
 
 def _asks_for(pattern: str, name: str) -> bool:
+    if pattern == name:
+        return True
+    in_names, folder = _read(pattern)
+    if folder is not None and name.startswith(folder):
+        return True
+    return in_names is not None and in_names.fullmatch(name) is not None
+
+
+@cache
+def _read(pattern: str) -> tuple[re.Pattern[str] | None, str | None]:
+    """Return what matches the names that a pattern asks for, and how those of its folder begin.
+
+    Each pattern is held against each name: thousands of both, where a set is given as a list.
+    """
     if pattern.endswith(".py"):
-        return fnmatchcase(f"{name}.py", Path(pattern).name)
-    return fnmatchcase(name, pattern) or name.startswith(f"{Path(pattern).resolve().name}/")
+        return re.compile(translate(Path(pattern).name.removesuffix(".py"))), None
+    is_glob = any(sign in pattern for sign in "*?[")
+    return re.compile(translate(pattern)) if is_glob else None, f"{Path(pattern).resolve().name}/"
 
 
 def _apply(plain: dict[str, Any], text: str) -> None:

@@ -19,7 +19,6 @@ from kopt.cli.summary import summarize, summary_json, summary_text
 from kopt.cli.suspended import suspended_line
 from kopt.cli.tracked import tracked
 from kopt.config import RunConfig
-from kopt.data.journal_files import JOURNAL_FOLDER, read_events
 from kopt.data.rundir import RunDir
 from kopt.problem import Problem
 
@@ -47,13 +46,17 @@ def run_session(
         soft_wrap=True,
     )
     progress = Progress(searches=searches, budget=config.search.budget, console=words)
-    if (run.path / JOURNAL_FOLDER).is_dir():
-        progress.begin((record.search, record.body) for record in read_events(run.path))
     resume = f"kopt resume {run.path}"
     try:
         with interruptible(), progress, ExitStack() as stack:
             observer = tracked(progress.observe, config, run, stack=stack, warn=progress.say)
-            job = Job(config=config, problems=problems, run_dir=run, observer=observer)
+            job = Job(
+                config=config,
+                problems=problems,
+                run_dir=run,
+                observer=observer,
+                recall=progress.recall,
+            )
             (outcome,) = run_fleet(
                 [job], resume=resume, on_target=progress.on_target, warn=progress.say
             )

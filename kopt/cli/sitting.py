@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from kopt.clock import SystemClock
 from kopt.data.best import write_best
 from kopt.data.fold import RunState, fold
 from kopt.data.journal import Journal, read_events
+from kopt.data.record import Record
 from kopt.data.results import write_results
 from kopt.driver.task import SearchTask
 from kopt.errors import StoreError
@@ -23,6 +25,7 @@ class Sitting:
     job: Job
     journal: Journal
     earlier: RunState
+    """What its journal had when it began; empty once its driver has it."""
     tasks: list[SearchTask]
     manifest: dict[str, Any] | None
     """As it was when the sitting began; None for a new run."""
@@ -42,6 +45,13 @@ class Sitting:
         """Whether there is nothing left to do."""
         return self.earlier.ended is not None and all(task.ended for task in self.tasks)
 
+    def forget(self) -> None:
+        """Let go of what the journal had, which the tasks and the driver have taken over.
+
+        It is half a gigabyte in a run of a hundred thousand candidates.
+        """
+        self.earlier = fold([])
+
 
 def sit(job: Job, stack: ExitStack) -> Sitting:
     """Open a job's folder and make its tasks.
@@ -57,7 +67,7 @@ def sit(job: Job, stack: ExitStack) -> Sitting:
         journal = own.enter_context(
             Journal(job.run_dir.path, run=job.run_dir.name, clock=SystemClock())
         )
-        earlier = fold(read_events(job.run_dir.path))
+        earlier = fold(_recalled(job))
         for problem in job.problems:
             job.run_dir.keep_problem(problem)
         has_manifest = job.run_dir.manifest_path.exists()
@@ -70,6 +80,14 @@ def sit(job: Job, stack: ExitStack) -> Sitting:
         )
         stack.push(own.pop_all())
     return sitting
+
+
+def _recalled(job: Job) -> Iterator[Record]:
+    """Give the events of a job's journal, each shown to whoever follows the job."""
+    for record in read_events(job.run_dir.path):
+        if job.recall is not None:
+            job.recall(record.search, record.body)
+        yield record
 
 
 def outcome_of(sitting: Sitting) -> JobOutcome:

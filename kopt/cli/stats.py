@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from kopt.cli.arguments import command_parser, parse
 from kopt.cli.exit_codes import DONE
 from kopt.cli.output import write_json
+from kopt.cli.study_arguments import add_study, asked_of, check_study
 from kopt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,33 +41,16 @@ def main(arguments: Sequence[str]) -> int:
         "outcomes, cost.",
         epilog=EPILOG,
     )
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="a run folder, or a folder of them")
-    parser.add_argument(
-        "--over-seeds",
-        choices=("mean", "best"),
-        default="mean",
-        help="a problem's score by its searches: geometric mean (the default), or the best",
-    )
+    add_study(parser)
     parser.add_argument(
         "--baseline",
-        choices=("recorded", "eager", "compile"),
+        choices=("recorded", "eager", "compile", "given"),
         default="recorded",
-        help="what speed-ups are over; recorded: as each run set it (the default)",
-    )
-    parser.add_argument(
-        "--cap", metavar="X", type=float, help="most that a search counts in comparisons and best@N"
+        help="what speed-ups are over; recorded: as each run set it (the default); given: the "
+        "kernel that a problem comes with",
     )
     parser.add_argument(
         "--at", metavar="N", type=int, help="compare what searches had after N candidates"
-    )
-    parser.add_argument("--control", metavar="ARM", help="hold the other arms against this one")
-    parser.add_argument(
-        "--pool",
-        action="store_true",
-        help="runs of one arm's name are its repetitions, though their settings differ",
-    )
-    parser.add_argument(
-        "--unfinished", action="store_true", help="count searches that have not ended, as they are"
     )
     parser.add_argument(
         "--bootstrap-seed", metavar="N", type=int, default=0, help="of the intervals (0)"
@@ -89,9 +72,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _check(options: Namespace) -> None:
-    cap = options.cap
-    if cap is not None and not (math.isfinite(cap) and cap > 1.0):
-        raise ConfigError(f"--cap: expected a number above 1, found {cap:g}")
+    check_study(options)
     if options.at is not None and options.at < 1:
         raise ConfigError(f"--at: expected 1 or more, found {options.at}")
     if options.bootstrap_seed < 0:
@@ -99,17 +80,9 @@ def _check(options: Namespace) -> None:
 
 
 def _count(options: Namespace) -> Counted:
-    from kopt.analysis.study import Asked
     from kopt.cli.stats_runs import count
 
-    asked = Asked(
-        over_seeds=options.over_seeds,
-        cap=options.cap,
-        at=options.at,
-        control=options.control,
-        seed=options.bootstrap_seed,
-        pool=options.pool,
-    )
+    asked = asked_of(options, at=options.at, seed=options.bootstrap_seed)
     return count(
         options.runs, asked=asked, over=options.baseline, with_unfinished=options.unfinished
     )

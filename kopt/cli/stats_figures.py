@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kopt.analysis.figures import chance_text, ratio_text
 from kopt.analysis.proportion import Share
 
 UNKNOWN = "-"
@@ -9,11 +10,7 @@ UNKNOWN = "-"
 
 def times(value: float | None) -> str:
     """Return a speed-up or a ratio with two decimals: `1.26`; from 100 on none: `123`."""
-    if value is None:
-        return UNKNOWN
-    if value < 0.1:
-        return f"{value:.2g}"
-    return f"{value:.2f}" if value < 100.0 else f"{value:.0f}"
+    return UNKNOWN if value is None else ratio_text(value)
 
 
 def between(interval: tuple[float, float] | None) -> str:
@@ -23,11 +20,7 @@ def between(interval: tuple[float, float] | None) -> str:
 
 def chance(p: float | None) -> str:
     """Return a p-value to two digits that count: `0.0007`, `0.31`."""
-    if p is None:
-        return UNKNOWN
-    if p < 0.0001:
-        return "<0.0001"
-    return f"{p:.2f}" if p >= 0.1 else f"{p:.3f}" if p >= 0.01 else f"{p:.4f}"
+    return UNKNOWN if p is None else chance_text(p)
 
 
 def percent(share: float) -> str:

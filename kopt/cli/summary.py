@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from kopt.cli.nothing_found import NothingFound, nothing_found
 from kopt.data.best import best_folders, rank_candidates
 from kopt.data.fold import RunState
 from kopt.data.results import ResultRow, result_rows
@@ -15,6 +17,8 @@ from kopt.evaluation import EvalJson, missing_baselines
 
 LEFT_COLUMNS = 3
 """Columns of words; the others are numbers."""
+MAX_TRIES = 5
+"""Proposals under a table: those of the most problems."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +34,9 @@ class ProblemSummary:
     cached: int
     """Of them, those whose verdict was known before: nothing was run."""
     why: str
-    """What kept it from being optimized, in a word or a line; empty where it is."""
+    """What kept it from being optimized, in a line; empty where it is."""
+    tries: tuple[str, ...]
+    """What to try then, a line each."""
     path: Path | None
     """The fastest candidate's file."""
 
@@ -41,20 +47,24 @@ def summarize(run: RunDir, state: RunState) -> list[ProblemSummary]:
     rows: dict[str, list[ResultRow]] = {}
     for row in result_rows(state):
         rows.setdefault(row["problem"], []).append(row)
-    failed = {
-        search.started.problem: search.ended.reason
-        for search in state.searches.values()
-        if search.ended is not None and search.ended.failed
-    }
-    return [
-        _summary(
-            of_problem,
-            best=ranked[problem][0].evaluation if ranked.get(problem) else None,
-            path=folders[problem] / "rank1.py",
-            failure=failed.get(problem),
+    found = []
+    for problem, of_problem in rows.items():
+        best = ranked[problem][0].evaluation if ranked.get(problem) else None
+        searches = [
+            (name, each) for name, each in state.searches.items() if each.started.problem == problem
+        ]
+        found.append(
+            _summary(
+                of_problem,
+                best=best,
+                path=folders[problem] / "rank1.py",
+                nothing=nothing_found(searches, best=best, run=str(run.path)),
+                failure=next(
+                    (s.ended.reason for _, s in searches if s.ended and s.ended.failed), None
+                ),
+            )
         )
-        for problem, of_problem in rows.items()
-    ]
+    return found
 
 
 def summary_text(run: RunDir, summaries: Sequence[ProblemSummary]) -> str:
@@ -82,9 +92,10 @@ def summary_text(run: RunDir, summaries: Sequence[ProblemSummary]) -> str:
     if cached:
         total = sum(summary.candidates for summary in summaries)
         lines.append(f"{cached} of {total} verdicts were known before; nothing was run for them")
+    lines += _tries(summaries)
     lines.append("")
     lines += [f"{s.problem}: {s.path}" for s in summaries if s.path is not None]
-    lines.append(f"run folder: {run.path}")
+    lines += [f"as a page: kopt report {run.path}", f"run folder: {run.path}"]
     return "\n".join(lines) + "\n"
 
 
@@ -102,19 +113,25 @@ def summary_json(
         "results": [dict(row) for row in result_rows(state)],
         "serving": run.serving(),
         "best": {s.problem: str(s.path) for s in summaries if s.path is not None},
+        "nothing_found": {
+            s.problem: {"why": s.why, "try": list(s.tries)} for s in summaries if s.why
+        },
     }
 
 
 def _summary(
-    rows: Sequence[ResultRow], *, best: EvalJson | None, path: Path, failure: str | None
+    rows: Sequence[ResultRow],
+    *,
+    best: EvalJson | None,
+    path: Path,
+    nothing: NothingFound,
+    failure: str | None,
 ) -> ProblemSummary:
-    leading = max(rows, key=lambda row: row["speedup"] or 0.0)
-    outcome: str = leading["outcome"]
-    why = "" if outcome == "optimized" else (leading["root_cause"] or "")
+    outcome: str = max(rows, key=lambda row: row["speedup"] or 0.0)["outcome"]
+    is_won = outcome == "optimized"
+    why = "" if is_won else nothing.why
     if failure is not None:
         outcome, why = ("failed", failure) if best is None else (outcome, failure)
-    elif best is not None:
-        why = ""
     return ProblemSummary(
         problem=rows[0]["problem_name"],
         outcome=outcome,
@@ -122,8 +139,18 @@ def _summary(
         candidates=sum(row["candidates"] for row in rows),
         cached=sum(row["cached"] or 0 for row in rows),
         why=why,
+        tries=() if is_won or failure is not None else nothing.tries,
         path=path if best is not None and path.is_file() else None,
     )
+
+
+def _tries(summaries: Sequence[ProblemSummary]) -> list[str]:
+    """What to try, each proposal once, with how many problems it is for."""
+    counts = Counter(line for summary in summaries for line in summary.tries)
+    return [
+        f"  try {line}" + (f" ({count} problems)" if count > 1 else "")
+        for line, count in counts.most_common(MAX_TRIES)
+    ]
 
 
 def _cells(summary: ProblemSummary) -> tuple[str, ...]:

@@ -7,9 +7,10 @@ them at once. Another launcher (`hydra/launcher=basic`) runs them one after the 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from kopt.cli.arms import name_arms
 from kopt.cli.compose import CONF_NAME, CONF_PACKAGE, hydra_errors, hydra_overrides, to_mapping
 from kopt.cli.exit_codes import BAD_CONFIG, INTERRUPTED
 from kopt.cli.launching import LAUNCHER, LAUNCHER_GROUP, make_launcher_known
-from kopt.cli.prepared import Known, Prepared, Refused, prepare
+from kopt.cli.prepared import Known, Prepared, Refused, prepare, why_refused
 from kopt.cli.run import run_prepared
 from kopt.config import load
 from kopt.errors import ConfigError, KoptError
@@ -66,6 +67,8 @@ def sweep(overrides: Sequence[str], *, plan: bool, as_json: bool) -> int:
                 if plan
                 else _new_folder(additions)
             )
+            if not plan:
+                stack.callback(_remove_unless, folder, lambda: multirun.has_begun)
             additions.append(f"{SWEEP_DIR}={_quoted(str(folder))}")
         before = sys.argv
         os.environ["HYDRA_FULL_ERROR"] = (
@@ -91,6 +94,8 @@ class _Multirun:
         self._as_json = as_json
         self._known: Known = {}
         self.codes: list[int] = []
+        self.has_begun = False
+        """Whether a job was run: if none can be, nothing is left behind."""
 
     def take(self, composed: DictConfig) -> Any:  # noqa: ANN401 - given back to `together` or Hydra
         """Make one job ready; with another launcher than ours, run it."""
@@ -103,9 +108,10 @@ class _Multirun:
         try:
             ready = prepare(load(to_mapping(composed)), known=self._known)
         except KoptError as error:
-            # A combination that cannot run is said at once; the others have their turn.
+            # A combination that cannot run is said before any starts; the others have their turn.
             lines = tuple(str(error).splitlines())
-            sys.stderr.writelines(f"kopt: job {number}: {line}\n" for line in lines)
+            if not is_ours:
+                sys.stderr.writelines(f"kopt: job {number}: {line}\n" for line in lines)
             self.codes.append(BAD_CONFIG)
             return Refused(number=number, overrides=overrides, lines=lines)
         prepared = Prepared(
@@ -118,6 +124,7 @@ class _Multirun:
         )
         if is_ours:
             return prepared
+        self.has_begun = True
         code = run_prepared(prepared, plan=self._plan, as_json=self._as_json)
         self.codes.append(code)
         if code == INTERRUPTED:
@@ -133,6 +140,9 @@ class _Multirun:
         """
         ready = name_arms([job for job in jobs if isinstance(job, Prepared)])
         refused = [job for job in jobs if isinstance(job, Refused)]
+        sys.stderr.writelines(
+            f"kopt: {numbers}: {line}\n" for numbers, line in why_refused(refused)
+        )
         values: dict[int, float] = {}
         if ready:
             check_alike([job.config for job in ready])
@@ -143,6 +153,7 @@ class _Multirun:
         elif ready:
             from kopt.cli.fleet_session import begin_fleet
 
+            self.has_begun = True
             code, values = begin_fleet(ready, refused, as_json=self._as_json)
             self.codes.append(code)
             if code == INTERRUPTED:
@@ -179,6 +190,12 @@ def _new_folder(additions: Sequence[str]) -> Path:
         value = override.value()
         given[override.key_or_group] = None if value is None else str(value)
     return RunDir.create(given["out"] or "runs", given["name"], clock=SystemClock()).path
+
+
+def _remove_unless(folder: Path, has_begun: Callable[[], bool]) -> None:
+    """Remove the folder that was made for a multirun of which no job can run."""
+    if not has_begun():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _quoted(text: str) -> str:

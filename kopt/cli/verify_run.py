@@ -126,7 +126,8 @@ def closing_text(verification: RunVerification) -> str:
     """Return the closing line."""
     claimed, failed = len(verification.wins), verification.num_failed
     if not claimed:
-        return f"{verification.run.path} claims no win: nothing to verify\n"
+        path = verification.run.path
+        return f"{path} claims no win: nothing to verify; `kopt report {path}` says why\n"
     left = claimed - len(verification.outcomes)
     stopped = f", {left} not measured" if left else ""
     held = claimed - failed - left

@@ -17,6 +17,8 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kopt.agent_call import Staffed
+from kopt.driver.agent_desk import AgentDesk
 from kopt.driver.asked import asked_event
 from kopt.driver.life import ExpansionLife
 from kopt.driver.limits import Limits, Spent
@@ -72,6 +74,7 @@ class Driver:
         remembering: Remembering | None = None,
         stop: StopRule | None = None,
         table: Table | None = None,
+        staff: Staffed | None = None,
     ) -> None:
         """Take the fleet over.
 
@@ -91,6 +94,7 @@ class Driver:
             remembering: what authors are reminded of; None for nothing.
             stop: ends one search early; None for no such rule.
             table: shared with the other jobs of a fleet; None where there are none.
+            staff: the programmer's roles, which call through the run's desk; None for one author.
         """
         self._tasks = list(tasks)
         self._sink = sink
@@ -114,6 +118,8 @@ class Driver:
             spent=self._spent,
             is_capped=not pace.deterministic,
         )
+        if staff is not None:
+            staff.sit_at(AgentDesk(self._tasks, sink=sink))
         self._changed = asyncio.Event()
         self._seat = self._turns.sit(table.arm, priority=table.priority, on_turn=self._changed.set)
         self._memories = Memories(

@@ -296,6 +296,8 @@ class Memories:
             ),
             known=task.recollection.entries(),
             seed=derived_seed(task.spec.seed, "memory", expansion.ordinal),
+            search=task.spec.name,
+            search_seed=task.spec.seed,
         )
 
     def _parent(self, task: SearchTask, expansion: Expansion) -> Attempt | None:

@@ -44,6 +44,7 @@ class Recollection:
         self._queues: list[tuple[Tried, ...]] = [()]
         self._parents: dict[int, str | None] = {}
         self._known: dict[int, Known] = {}
+        self._repairs: set[int] = set()
         self._learned_from: set[int | None] = set()
 
     def began_with(self, origin: str, *, updates: int | None = None) -> MemoryUpdated | None:
@@ -71,6 +72,8 @@ class Recollection:
             updates: of the memory that stood in the journal by then; None for all of them.
         """
         self._parents[expansion.ordinal] = expansion.parent
+        if expansion.mode == "debug":
+            self._repairs.add(expansion.ordinal)
         known = len(self.updates) if updates is None else updates
         self._known[expansion.ordinal] = Known(told=len(self._told), updates=known)
 
@@ -93,6 +96,16 @@ class Recollection:
     def has_learned_from(self, ordinal: int | None) -> bool:
         """Whether the memory has an update of an expansion; of the search's beginning for None."""
         return ordinal in self._learned_from
+
+    def strategies(self, ordinal: int) -> list[str]:
+        """Return the strategies of what had been told when an expansion was asked, in order.
+
+        A repair carries out the strategy that it repairs, and has none of its own.
+        """
+        told = self._told[: self._known[ordinal].told]
+        return [
+            made.strategy for made in told if made.strategy and made.expansion not in self._repairs
+        ]
 
     def known(self, expansion: Expansion) -> Known:
         """Return how far the search had come when an expansion was asked."""

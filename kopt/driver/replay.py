@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from kopt.data.fold import ExpansionState, RunState, SearchState
+from kopt.driver.agent_desk import place_of
 from kopt.driver.asked import asked_event, asked_expansion
 from kopt.driver.task import SearchSpec, SearchTask, Unfinished
 from kopt.errors import StoreError
@@ -160,6 +161,8 @@ def resumed_task(spec: SearchSpec, search: SearchState) -> SearchTask:
         for update in search.memory:
             task.recollection.learned(update)
         task.profiles.update(search.profiles)
+        for expansion in search.expansions.values():
+            task.calls.update((place_of(call), call) for call in expansion.calls)
         task.reference = search.reference
     return task
 

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kopt.agent_call import CallPlace
 from kopt.candidate import Candidate, Language
 from kopt.data.fold import ProfileState
 from kopt.driver.order import RecordedOrder
 from kopt.driver.recollection import Recollection
 from kopt.driver.stops import Headway
 from kopt.evaluation import Evaluation
-from kopt.events import CandidateMade, EvidenceTaken, SearchExtended, SearchStarted
+from kopt.events import AgentCalled, CandidateMade, EvidenceTaken, SearchExtended, SearchStarted
 from kopt.expansion import Expansion
 from kopt.memory.tried import Tried
 from kopt.ports import Attempt, EventSink
@@ -107,6 +108,8 @@ class SearchTask:
     """Candidate id to what became of it."""
     profiles: dict[str, ProfileState] = field(default_factory=dict)
     """Candidate id to its profile, as journalled."""
+    calls: dict[CallPlace, AgentCalled] = field(default_factory=dict)
+    """What its agents asked, as journalled (pipeline=agents)."""
     reference: EvidenceTaken | None = None
     """Of the problem's reference, where energy counts."""
     bests: dict[str, float] = field(default_factory=dict)
@@ -144,6 +147,7 @@ class SearchTask:
         self.made.clear()
         self.evaluations.clear()
         self.profiles.clear()
+        self.calls.clear()
         self.bests.clear()
         self.recollection = Recollection()
 

@@ -21,13 +21,14 @@ class Budget:
 
     tokens: int = 24_000
     """Of the whole prompt, about."""
-    system_tokens: int = 3_500
-    """Of the system message, about: with a typical reference, the stable part stays within 4,000
-    tokens. Signatures and a library's manual give way; what is fixed does not."""
+    system_tokens: int = 3_400
+    """Of the system message, about: with a typical reference and its numbers, the stable part stays
+    within 4,000 tokens. Signatures, a library's manual and guidelines give way."""
     apis: int = 3_000
     """Signatures of all languages together."""
     manual: int = 2_400
     """What a library demands."""
+    guidelines: int = 2_400
     reference: int = 32_000
     version: int = 48_000
     log: int = 4_000
@@ -41,13 +42,14 @@ class Budget:
 
 BUDGET = Budget()
 
-SYSTEM_GIVE_WAY = ("apis", "manual")
+SYSTEM_GIVE_WAY = ("apis", "manual", "guidelines")
 STABLE_GIVE_WAY = ("reference",)
 CHANGING_GIVE_WAY = ("history", "memory", "findings", "profile", "log", "version")
 """Who gives way first. An author can do without what was tried; not without its version."""
 FLOORS: dict[str, int] = {
     "apis": 300,
     "manual": 400,
+    "guidelines": 800,
     "history": 300,
     "memory": 600,
     "findings": 1_000,

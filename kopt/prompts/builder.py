@@ -26,8 +26,9 @@ from kopt.prompts.finding_text import findings_text
 from kopt.prompts.hardware_text import device_text
 from kopt.prompts.history_text import history_section
 from kopt.prompts.memory_text import guidelines_section, memory_section
-from kopt.prompts.policy_text import policy_text
+from kopt.prompts.policy_text import limits_text, policy_text
 from kopt.prompts.profile_text import beside_the_result, profile_text
+from kopt.prompts.survey_text import survey_text
 from kopt.prompts.target_text import languages_text
 from kopt.prompts.templates import filled
 from kopt.prompts.tokens import MESSAGE, estimated_tokens
@@ -50,9 +51,31 @@ def build(
         budget: bounds of the sections and of the whole.
         form: of the answer; the same for all prompts of a search, as it is part of what they share.
     """
-    system, stable, budget = _stable(request, budget, form)
-    changing = (*CHANGING, _CLOSINGS[form])
-    left = budget.tokens - estimated_tokens(f"{system}\n\n{stable}") - 2 * MESSAGE
+    return assembled(
+        request,
+        budget=budget,
+        system=(*SYSTEM, _ANSWERS[form]),
+        changing=(*CHANGING, _CLOSINGS[form]),
+    )
+
+
+def assembled(
+    request: WriteRequest,
+    *,
+    budget: Budget,
+    system: tuple[Section, ...],
+    changing: tuple[Section, ...],
+) -> tuple[Message, ...]:
+    """Return the messages of given sections, within a budget; the problem's stand between them.
+
+    Args:
+        request: what is asked for.
+        budget: bounds of the sections and of the whole.
+        system: of the system message.
+        changing: of the user message, after what is the same for all of a problem.
+    """
+    head, stable, budget = _stable(request, budget, system)
+    left = budget.tokens - estimated_tokens(f"{head}\n\n{stable}") - 2 * MESSAGE
     budget = fitted(
         budget,
         lambda tried: _joined(changing, request, tried),
@@ -60,20 +83,21 @@ def build(
         give_way=CHANGING_GIVE_WAY,
     )
     rest = _joined(changing, request, budget)
-    return (Message("system", system), Message("user", f"{stable}\n\n{rest}"))
+    return (Message("system", head), Message("user", f"{stable}\n\n{rest}"))
 
 
 def stable_part(
     request: WriteRequest, *, budget: Budget = BUDGET, form: AnswerForm = "fenced"
 ) -> tuple[Message, ...]:
     """Return what all prompts of the request's problem and target begin with."""
-    system, stable, _ = _stable(request, budget, form)
+    system, stable, _ = _stable(request, budget, (*SYSTEM, _ANSWERS[form]))
     return (Message("system", system), Message("user", stable))
 
 
-def _stable(request: WriteRequest, budget: Budget, form: AnswerForm) -> tuple[str, str, Budget]:
+def _stable(
+    request: WriteRequest, budget: Budget, sections: tuple[Section, ...]
+) -> tuple[str, str, Budget]:
     """Return the system message, the user message's beginning, and the budget they were cut to."""
-    sections = (*SYSTEM, _ANSWERS[form])
     budget = fitted(
         budget,
         lambda tried: _joined(sections, request, tried),
@@ -109,6 +133,10 @@ def _languages(request: WriteRequest, budget: Budget) -> str:
 
 def _manual(request: WriteRequest, budget: Budget) -> str:
     return fitting(request.manual, max_characters=budget.manual)
+
+
+def _checks(request: WriteRequest, budget: Budget) -> str:
+    return filled("checks", limits=limits_text(request.terms.deadlines))
 
 
 def _policy(request: WriteRequest, budget: Budget) -> str:
@@ -151,6 +179,10 @@ def _reference(request: WriteRequest, budget: Budget) -> str:
         )
     source = middle_out(problem.source, max_characters=budget.reference)
     return filled("reference", source=fenced(source, info="python"), cast=cast)
+
+
+def _survey(request: WriteRequest, budget: Budget) -> str:
+    return survey_text(request.survey)
 
 
 def _task(request: WriteRequest, budget: Budget) -> str:
@@ -203,29 +235,37 @@ def _findings(request: WriteRequest, budget: Budget) -> str:
     return filled("findings", findings=text) if text else ""
 
 
-SYSTEM: tuple[Section, ...] = (
-    _fixed("role"),
+CONTRACT: Section = _fixed("contract")
+"""What a version has to be."""
+WORKPLACE: tuple[Section, ...] = (
     _device,
-    _fixed("contract"),
+    CONTRACT,
     _languages,
     _manual,
-    _fixed("checks"),
+    _checks,
     _policy,
     _fixed("refused"),
     guidelines_section,
 )
+"""What whoever writes has to know, whatever their role."""
+SYSTEM: tuple[Section, ...] = (_fixed("role"), *WORKPLACE)
 """The same for all prompts of a target and of one way to judge; the form of the answer follows."""
-STABLE: tuple[Section, ...] = (_reference,)
+STABLE: tuple[Section, ...] = (_reference, _survey)
 """The same for all prompts of a problem."""
-CHANGING: tuple[Section, ...] = (
-    _task,
-    _version,
-    _result,
+VERSION: tuple[Section, ...] = (_version, _result)
+"""The version that is expanded, and what became of it."""
+MATERIAL: tuple[Section, ...] = (
+    *VERSION,
     memory_section,
     _findings,
     history_section,
 )
+"""All that is known of it."""
+CHANGING: tuple[Section, ...] = (_task, *MATERIAL)
 """Different from prompt to prompt; a closing line follows."""
+FENCED: tuple[Section, Section] = (_answer, _fixed("closing"))
+"""How an answer in labels and a fenced block is asked for: in the system message, and at the end.
+"""
 _ANSWERS: dict[AnswerForm, Section] = {
     "fenced": _answer,
     "json": _answer_json,

@@ -13,9 +13,15 @@ from kopt.tools.hardware import VECTOR, Gpu, find_gpu
 
 
 def device_text(target: Target) -> str:
-    """Return the section on the hardware."""
+    """Return the section on the hardware, and on the software that drives it."""
+    installed = _installed(target)
     if target.device == "cpu":
-        return filled("device_cpu", name=target.name, arch=target.arch)
+        return filled(
+            "device_cpu",
+            name=target.name,
+            arch=target.arch,
+            installed=installed and f" {installed}",
+        )
     gpu, architecture = find_gpu(target.name), ARCHITECTURES.get(target.arch)
     facts = [
         "" if gpu is None else _peaks(gpu),
@@ -23,7 +29,13 @@ def device_text(target: Target) -> str:
         "" if architecture is None else _instructions(architecture),
     ]
     lines = "\n".join(f"- {fact}" for fact in facts if fact)
-    return filled("device_cuda", name=target.name, arch=target.arch, facts=lines and f"\n{lines}\n")
+    return filled(
+        "device_cuda",
+        name=target.name,
+        arch=target.arch,
+        facts=lines and f"\n{lines}\n",
+        installed=installed and f"{installed} ",
+    )
 
 
 def compile_flag(target: Target) -> str:
@@ -37,6 +49,11 @@ def own_flag(target: Target) -> str:
     if architecture is None or not architecture.compile_name:
         return ""
     return f"-arch={architecture.compile_name}"
+
+
+def _installed(target: Target) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in target.versions)
+    return f"Installed are {versions}." if versions else ""
 
 
 def _peaks(gpu: Gpu) -> str:

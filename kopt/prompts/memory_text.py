@@ -53,10 +53,10 @@ def memory_section(request: WriteRequest, budget: Budget) -> str:
 
 def guidelines_section(request: WriteRequest, budget: Budget) -> str:
     """Return the shipped guidelines of the target's kind of device; empty where they are off."""
-    del budget  # they have their size
     if not request.memory.guidelines:
         return ""
-    return filled("guidelines_cpu" if request.target.device == "cpu" else "guidelines_cuda")
+    text = filled("guidelines_cpu" if request.target.device == "cpu" else "guidelines_cuda")
+    return middle_out(text, max_characters=budget.guidelines)
 
 
 def _not_told_twice(request: WriteRequest) -> tuple[MemoryEntry, ...]:
@@ -110,23 +110,15 @@ def entries_text(entries: Sequence[MemoryEntry], *, max_characters: int) -> str:
 
 def _strategies(records: Sequence[StrategyRecord], *, max_characters: int) -> str:
     """Return the tracker's records, the most tried first, as many as fit."""
-    lines: list[str] = []
-    used = 0
+    lines = []
     for record in records:
         kind = "problems" if record.group == "family" else "bottleneck"
-        line = (
+        lines.append(
             f"- {record.label}: {_ADVICE[record.advice]} ({record.succeeded} of {record.tried} "
             f"tries, {kind} of kind {record.name})"
         )
-        used += len(line) + 1
-        if lines and used > max_characters:
-            break
-        lines.append(line)
-    if not lines:
-        return ""
-    left_out = len(records) - len(lines)
-    more = [f"- … {left_out} less tried left out …"] if left_out else []
-    return "\n".join(["### Strategies in earlier runs", "", *lines, *more])
+    title = "### Strategies in earlier runs"
+    return _listed(title, lines, rest="less tried", max_characters=max_characters)
 
 
 def _precedent(precedent: Precedent | None, *, max_characters: int) -> str:
@@ -152,17 +144,32 @@ def _precedent(precedent: Precedent | None, *, max_characters: int) -> str:
 
 def _experience(items: Sequence[Tried], *, max_characters: int) -> str:
     """Return the queue, the newest first, as many as fit."""
-    lines: list[str] = []
-    used = 0
+    lines = []
     for item in reversed(items):
         signal = f" Seen before it: {item.signal}." if item.signal else ""
-        line = short_line(f"- {outcome_line(item)}.{signal}")
-        used += len(line) + 1
-        if lines and used > max_characters:
-            break
-        lines.append(line)
+        lines.append(short_line(f"- {outcome_line(item)}.{signal}"))
+    title = "### What changes did, the latest first"
+    return _listed(title, lines, rest="older", max_characters=max_characters)
+
+
+def _listed(title: str, lines: Sequence[str], *, rest: str, max_characters: int) -> str:
+    """Return a list under its title, its first line and as many more as fit; empty without lines.
+
+    Args:
+        title: a heading.
+        lines: of the list.
+        rest: what those are that do not fit.
+        max_characters: of the lines that are shown.
+    """
     if not lines:
         return ""
-    left_out = len(items) - len(lines)
-    more = [f"- … {left_out} older left out …"] if left_out else []
-    return "\n".join(["### What changes did, the latest first", "", *lines, *more])
+    shown: list[str] = []
+    used = 0
+    for line in lines:
+        used += len(line) + 1
+        if shown and used > max_characters:
+            break
+        shown.append(line)
+    left_out = len(lines) - len(shown)
+    more = [f"- … {left_out} {rest} left out …"] if left_out else []
+    return "\n".join([title, "", *shown, *more])

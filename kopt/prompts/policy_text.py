@@ -1,8 +1,9 @@
-"""The numeric policy in words: which error passes, with the ladder's own numbers."""
+"""The terms in words: which error passes, by the ladder's own numbers; how long stages may take."""
 
 from __future__ import annotations
 
 from kopt.ladder import DEGENERATE_ERROR, DEGENERATE_RTOL, LADDERS, RHO_LIMIT, Ladder, LadderName
+from kopt.request import Deadlines
 
 ABSOLUTE_FLOOR = 5e-3
 """`Ladder.absolute_bound`: an error up to max(floor, share · largest output) passes."""
@@ -29,6 +30,16 @@ def policy_text(name: LadderName, *, device: str) -> str:
             f"products and {_on(ladder.cudnn_tf32)} for cuDNN's convolutions."
         )
     return f"Numeric policy `{name}`: " + " ".join(parts)
+
+
+def limits_text(deadlines: Deadlines | None) -> str:
+    """Return the deadlines in parentheses, a space before them; empty where they are not known."""
+    if deadlines is None:
+        return ""
+    return (
+        f" (build {deadlines.build_s:g} s, construction {deadlines.load_s:g} s, a call "
+        f"{deadlines.call_s:g} s)"
+    )
 
 
 def _rule(ladder: Ladder) -> str:

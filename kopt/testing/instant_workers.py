@@ -12,6 +12,7 @@ from kopt.device_health import DeviceFacts
 from kopt.evaluation import Evaluation
 from kopt.ports import Target
 from kopt.problem import Problem
+from kopt.survey import Survey
 from kopt.testing.fakes import evaluation_of, hashed_verdict
 
 
@@ -58,6 +59,11 @@ class InstantWorker:
     def take_up(self, problem: Problem) -> None:
         """Do nothing: there is nothing to make ready."""
         del problem
+
+    def survey(self, problem: Problem) -> Survey:
+        """Return a survey that nothing is known from."""
+        del problem
+        return Survey()
 
     def evaluate(self, problem: Problem, candidate: Candidate, built: BuildResult) -> Evaluation:
         """Judge."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import shutil
@@ -25,6 +26,8 @@ QUICK_CHECKS = {
     "health_check_failure_threshold": 3,
 }
 """A node that says nothing counts as dead after some ten seconds; Ray's own values take longer."""
+
+_LOG = logging.getLogger(__name__)
 
 
 class LosingCluster:
@@ -86,7 +89,12 @@ class LosingCluster:
         return sorted(self._cluster.worker_nodes, key=lambda node: str(node.unique_id))
 
     def lose(self, rng: random.Random) -> None:
-        """Kill one node with all of its processes, as a machine that is switched off."""
+        """Kill one node with all of its processes, as a machine that is switched off.
+
+        The last one is left: where no other comes up in its place, nothing would go on.
+        """
+        if len(self.nodes) < 2:
+            return
         self._cluster.remove_node(rng.choice(self.nodes), allow_graceful=False)
         self.killed += 1
 
@@ -103,6 +111,15 @@ class LosingCluster:
         """Add a node, of another kind of GPU if one is named."""
         self._add(kind or self._kind)
         self.joined += 1
+
+    def join_all(self) -> None:
+        """Add nodes until there are as many as in the beginning, as far as the host has them up."""
+        while len(self.nodes) < self._wanted:
+            try:
+                self.join()
+            except Exception as error:  # noqa: BLE001 - Ray's own, of no class: 30 s were too few
+                _LOG.warning("no node joins now: %s", error)
+                return
 
     def _add(self, kind: str | None) -> None:
         lanes = dict.fromkeys(("verify", "timing", "profile"), GPUS_PER_NODE)

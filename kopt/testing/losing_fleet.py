@@ -37,7 +37,7 @@ from kopt.testing.instant_workers import InstantBuilder, InstantWorker
 from kopt.testing.small_fleet import small_problem, small_tasks
 
 EVALUATIONS = "evaluations"
-"""File beside the journal's folder: the candidates that workers began to judge, one a line."""
+"""File beside the journal's folder: problem, candidate and worker of each judgement begun."""
 
 
 class PacedWorker(InstantWorker):
@@ -57,7 +57,7 @@ class PacedWorker(InstantWorker):
 
     def evaluate(self, problem: Problem, candidate: Candidate, built: BuildResult) -> Evaluation:
         """Judge, after a while."""
-        line = f"{problem.problem_id} {candidate.candidate_id}\n".encode()
+        line = f"{problem.problem_id} {candidate.candidate_id} {self.number}\n".encode()
         notes = os.open(self._folder / EVALUATIONS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.write(notes, line)  # one write: a process that is killed leaves a line or none
         os.close(notes)
@@ -78,6 +78,8 @@ class Account:
     repeated: int
     """Evaluations that were begun, beyond one for each verdict: what was in flight when its machine
     was lost."""
+    devices: int
+    """Places of the lane that judged."""
     wall_s: float
     driver_rss_mb: float
     """Most memory of this process so far."""
@@ -92,6 +94,7 @@ def run_fleet_on(
     pace_s: float,
     trouble: Callable[[Callable[[], int]], None],
     on_quarantine: Callable[[Quarantine], None] = lambda quarantine: None,
+    devices: int | None = None,
     max_in_flight: int = 24,
     seed: int = 0,
 ) -> Account:
@@ -106,6 +109,7 @@ def run_fleet_on(
         trouble: called in a thread of its own with a function that says how many events the
             journal has; -1 says that the fleet has ended.
         on_quarantine: hears of devices that are given up.
+        devices: to use, some of which may join later; None for those that are there.
         max_in_flight: expansions, over all searches.
         seed: of the searches.
 
@@ -116,7 +120,7 @@ def run_fleet_on(
     problems = [small_problem(f"set/{number}") for number in range(searches)]
     tasks = small_tasks(config, problems=problems, seeds=(seed,))
     (folder / "pace").write_text(str(pace_s))
-    cluster_config = ClusterConfig(address=address, build_workers=2, in_flight=1)
+    cluster_config = ClusterConfig(address=address, devices=devices, build_workers=2, in_flight=1)
     began_s = time.monotonic()
     with (
         Journal(folder, run="losing", clock=SystemClock()) as journal,
@@ -180,12 +184,13 @@ def account(folder: Path, *, budget: int, wall_s: float) -> Account:
         for search in state.searches.values()
         for expansion in search.expansions.values()
     )
-    evaluations = len((folder / EVALUATIONS).read_bytes().splitlines())
+    evaluations = [line.split() for line in (folder / EVALUATIONS).read_text().splitlines()]
     return Account(
         candidates=told,
         lost=budget - told,
         duplicates=sum(count - 1 for count in slots.values()),
-        repeated=evaluations - ran,
+        repeated=len(evaluations) - ran,
+        devices=len({number for _, _, number in evaluations}),
         wall_s=wall_s,
         driver_rss_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     )
@@ -202,7 +207,7 @@ def lose_now_and_then(
 
     Args:
         lose: kills one.
-        join: adds one.
+        join: adds one, or as many as there are to be.
         every_s: from the end of one loss to the next, > 0.
         seed: of the choice.
     """

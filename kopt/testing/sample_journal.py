@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from kopt.candidate import Candidate
 from kopt.evaluation import to_json
 from kopt.events import (
+    AgentCalled,
     AnswerReceived,
     CandidateMade,
     DeviceQuarantined,
@@ -60,6 +61,19 @@ def sample_events() -> list[EventBody]:
             exhausted=False,
             note="one of two",
             trace=text_id('{"token_ids": [7]}'),
+        ),
+        AgentCalled(
+            expansion=0,
+            agent="planner",
+            slot=0,
+            turn=1,
+            messages=text_id("[]"),
+            sampling={"temperature": 0.7},
+            text=text_id("words"),
+            finish="stop",
+            tokens_in=600,
+            tokens_out=30,
+            cost_usd=0.004,
         ),
         made(candidate, expansion=0, index=0),
         reached(candidate, correct(2.5), problem=SAMPLE_PROBLEM, expansion=0, index=0),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
+from kopt.agent_call import Staffed
 from kopt.data.fold import RunState, fold
 from kopt.data.journal import Journal, read_events
 from kopt.driver.limits import Limits, Spent
@@ -14,7 +15,7 @@ from kopt.driver.loop import Driver, Pace
 from kopt.driver.memories import Remembering
 from kopt.driver.replay import resumed_task
 from kopt.driver.task import SearchSpec, SearchTask
-from kopt.expansion import Expansion
+from kopt.expansion import first_expansion
 from kopt.ports import Evaluator, Programmer, Target, WriteRequest
 from kopt.problem import Problem
 from kopt.reward import RewardRule
@@ -45,14 +46,9 @@ def small_request(*, first: int, wanted: int, node: int = 0) -> WriteRequest:
         search=f"set/one/{ARM}/0",
         arm=ARM,
         seed=0,
-        expansion=Expansion(
-            ordinal=7,
+        expansion=replace(
+            first_expansion(num_candidates=wanted, ordinal=7, first_child=first, seed=5),
             parent_node=node,
-            parent=None,
-            mode="initial",
-            num_candidates=wanted,
-            first_child=first,
-            seed=5,
         ),
         parent=None,
     )
@@ -99,6 +95,7 @@ async def drive_in_folder(
     limits: Limits | None = None,
     target: Target = SMALL_TARGET,
     remembering: Remembering | None = None,
+    staff: Staffed | None = None,
 ) -> int:
     """Run tasks to their end with a journal in a run folder; return how many failed.
 
@@ -118,6 +115,7 @@ async def drive_in_folder(
             limits=limits,
             spent=Spent(),
             remembering=remembering,
+            staff=staff,
         )
         try:
             return await driver.run()

@@ -19,6 +19,7 @@ def small_workplace(
         cluster=Cluster(
             device="cuda" if device == "cuda" else "cpu",
             devices=1,
+            devices_here=1,
             build_workers=1,
             programmer_workers=1,
             lanes=frozenset(),

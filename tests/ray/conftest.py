@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 SUMS = """
 import torch
@@ -35,6 +39,55 @@ def get_init_inputs():
 def sums() -> str:
     """The source of a problem."""
     return SUMS
+
+
+QUICK = (
+    "device=cpu",
+    "arm=same",
+    "deterministic=true",
+    "search=best_of_n",
+    "search.iterations=2",
+    "search.candidates=2",
+    "evaluate.compile=false",
+    "evaluate.trials=1",
+    "evaluate.cache=off",  # what is killed, or played again, has to have something to do
+    "evaluate.timing.max_pairs=6",
+)
+"""A search of four candidates."""
+
+
+@pytest.fixture(scope="session")
+def quick() -> tuple[str, ...]:
+    """What `first_run` was told beside its problem."""
+    return QUICK
+
+
+@pytest.fixture(scope="session")
+def first_run(tmp_path_factory: pytest.TempPathFactory, worker_id: str, sums: str) -> Path:
+    """A whole run named `first` of `sums.py`, which is beside it: for tests that only read it.
+
+    Made once for all of xdist's workers.
+    """
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "shared_run"
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "first" / "results.parquet").is_file():
+            folder.mkdir(exist_ok=True)
+            (folder / "sums.py").write_text(sums)
+            command = [
+                sys.executable,
+                "-m",
+                "kopt",
+                "run",
+                "problem=sums.py",
+                "out=.",
+                "name=first",
+            ]
+            done = subprocess.run(
+                [*command, *QUICK], cwd=folder, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, done.stderr
+    return folder / "first"
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,7 @@ import pytest
 
 from kopt.data.fold import fold
 from kopt.data.journal import read_events
+from kopt.data.record import Record
 from kopt.driver.replay import replay
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
@@ -24,23 +25,6 @@ DEADLINE_S = 180.0
 
 def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "kopt", *words]
-
-
-def run_words(problem: Path, out: Path, name: str, *, iterations: int = 2) -> list[str]:
-    return command(
-        "run",
-        f"problem={problem}",
-        "search=best_of_n",
-        f"search.iterations={iterations}",
-        "search.candidates=2",
-        "deterministic=true",
-        "evaluate.compile=false",
-        "evaluate.trials=1",
-        "evaluate.cache=off",  # what is killed has to have something to do
-        "evaluate.timing.max_pairs=6",
-        f"out={out}",
-        f"name={name}",
-    )
 
 
 def num_events(run: Path) -> int:
@@ -77,19 +61,15 @@ def made(run: Path) -> set[str]:
 
 @pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.soak)])
 def test_a_killed_run_is_resumed_to_what_it_would_have_been(
-    tmp_path: Path, sums: str, kills: int
+    tmp_path: Path, first_run: Path, quick: tuple[str, ...], kills: int
 ) -> None:
-    problem = tmp_path / "sums.py"
-    problem.write_text(sums)
-    whole = subprocess.run(
-        run_words(problem, tmp_path, "whole"), capture_output=True, text=True, check=False
-    )
-    assert whole.returncode == 0, whole.stderr
-    events = num_events(tmp_path / "whole")
+    problem = first_run.parent / "sums.py"
+    events = num_events(first_run)
 
     rng = random.Random(0)
     run = tmp_path / "killed"
-    words, before = run_words(problem, tmp_path, "killed"), []
+    words = command("run", f"problem={problem}", f"out={tmp_path}", "name=killed", *quick)
+    before: list[Record] = []
     for _ in range(kills):
         if len(before) + 1 >= events:
             break
@@ -104,7 +84,7 @@ def test_a_killed_run_is_resumed_to_what_it_would_have_been(
     done = subprocess.run(command("resume", str(run)), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert list(read_events(run))[: len(before)] == before
-    assert made(run) == made(tmp_path / "whole")
+    assert made(run) == made(first_run)
     assert set(judged(run).values()) == {1}, "nothing journalled is judged again"
     state = fold(read_events(run))
     assert state.ended is not None
@@ -113,14 +93,17 @@ def test_a_killed_run_is_resumed_to_what_it_would_have_been(
 
 
 def test_a_second_driver_is_refused_and_a_terminated_one_says_how_to_go_on(
-    tmp_path: Path, sums: str
+    tmp_path: Path, sums: str, quick: tuple[str, ...]
 ) -> None:
     problem = tmp_path / "sums.py"
     problem.write_text(sums)
     run = tmp_path / "busy"
     driver = subprocess.Popen(
-        # Long enough to be there yet when the second one was heard; it is ended before its time.
-        run_words(problem, tmp_path, "busy", iterations=40),
+        [
+            *command("run", f"problem={problem}", f"out={tmp_path}", "name=busy", *quick),
+            # Long enough to be there yet when the second one was heard; ended before its time.
+            "search.iterations=40",
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -12,7 +12,7 @@ import pytest
 from kopt.actors.cluster import open_cluster
 from kopt.actors.config import ClusterConfig
 from kopt.testing.losing_cluster import GPUS_PER_NODE, LosingCluster
-from kopt.testing.losing_fleet import Account, run_fleet_on
+from kopt.testing.losing_fleet import Account, lose_now_and_then, run_fleet_on
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
@@ -45,14 +45,17 @@ def run(
     trouble: Callable[[Callable[[], int]], None],
     *,
     pace_s: float = 0.3,
+    searches: int = 15,
+    devices: int | None = None,
 ) -> Account:
     return run_fleet_on(
         machines.address,
         folder,
-        searches=15,
+        searches=searches,
         candidates=20,
         pace_s=pace_s,
         trouble=trouble,
+        devices=devices,
     )
 
 
@@ -72,6 +75,18 @@ def test_nodes_that_are_killed_one_after_the_other_lose_nothing_and_double_nothi
     assert (account.candidates, account.lost, account.duplicates) == (BUDGET, 0, 0)
     # What was in flight on a machine that was lost, and no more: a candidate for each GPU.
     assert 1 <= account.repeated <= machines.killed * GPUS_PER_NODE
+
+
+@pytest.mark.soak
+def test_a_node_killed_every_ten_seconds_costs_a_fleet_of_2000_candidates_nothing(
+    machines, tmp_path
+) -> None:
+    trouble = lose_now_and_then(machines.lose, machines.join_all, every_s=10.0)
+    # Eight devices: two minutes and more, whatever the host.
+    account = run(machines, tmp_path, trouble, pace_s=0.5, searches=100)
+    assert machines.killed >= 5
+    assert (account.candidates, account.lost, account.duplicates) == (2_000, 0, 0)
+    assert account.repeated <= machines.killed * GPUS_PER_NODE
 
 
 @pytest.mark.soak
@@ -101,7 +116,7 @@ def test_candidates_are_timed_on_one_kind_of_gpu_that_joiners_share() -> None:
         config = ClusterConfig(address=machines.address)
         with open_cluster(config, device="cuda") as cluster:
             assert cluster.gpu_kind == "H200"
-            assert cluster.devices == 2 * GPUS_PER_NODE
+            assert (cluster.devices, cluster.devices_here) == (2 * GPUS_PER_NODE,) * 2
             assert cluster.other_gpus == GPUS_PER_NODE
             assert cluster.options("timing")["accelerator_type"] == "H200"
             assert "accelerator_type" not in cluster.options("build")
@@ -110,3 +125,17 @@ def test_candidates_are_timed_on_one_kind_of_gpu_that_joiners_share() -> None:
             assert cluster.devices_now() == before
             machines.join()
             assert cluster.devices_now() == before + GPUS_PER_NODE
+
+
+@pytest.mark.soak
+def test_a_fleet_does_not_wait_for_devices_that_are_to_join_and_uses_them_when_they_do(
+    tmp_path,
+) -> None:
+    with LosingCluster(nodes=1) as machines:
+
+        def join() -> None:
+            machines.join()
+
+        account = run(machines, tmp_path, once_under_way(join), devices=2 * GPUS_PER_NODE)
+        assert (account.candidates, account.lost, account.duplicates) == (BUDGET, 0, 0)
+        assert account.devices == 2 * GPUS_PER_NODE

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
 SMALL = (
     "search.iterations=2",
-    "search.candidates=2",
+    "search.candidates=1",
     "evaluate.compile=false",
     "evaluate.trials=1",
     "evaluate.cache=off",
@@ -88,9 +88,9 @@ def test_jobs_share_verdicts_and_one_that_fails_ends_no_other(tmp_path: Path, su
     assert [job["job"] for job in record["jobs"]] == ["0", "1", "2", "3"]
     assert record["failed"] == ["1", "3"]
     good = [record["jobs"][number]["results"][0] for number in (0, 2)]
-    assert [row["candidates"] for row in good] == [4, 4]
-    # Both arms begin with the same ideas; nothing is judged twice, though no cache is kept.
-    assert sum(row["cached"] for row in good) >= 2
+    assert [row["candidates"] for row in good] == [2, 2]
+    # Both arms begin with the same idea; nothing is judged twice, though no cache is kept.
+    assert sum(row["cached"] for row in good) >= 1
     for number in range(4):
         manifest = json.loads((tmp_path / f"runs/sweep/{number}/manifest.json").read_text())
         assert manifest["config"]["search"]["kind"] == ("best_of_n" if number < 2 else "greedy")
@@ -108,11 +108,11 @@ def test_an_arm_added_to_a_sweep_has_nothing_judged_again(tmp_path: Path, sums: 
         return [job["results"][0] for job in json.loads(out)["jobs"]]
 
     (alone,) = rows("before", "search=best_of_n")
-    assert (alone["candidates"], alone["cached"]) == (4, 0)
+    assert (alone["candidates"], alone["cached"]) == (2, 0)
     again, added = rows("after", "search=best_of_n,greedy")
-    assert (again["candidates"], again["cached"]) == (4, 4)
+    assert (again["candidates"], again["cached"]) == (2, 2)
     assert again["speedup"] == alone["speedup"]
-    assert added["cached"] >= 2  # the ideas that both arms begin with
+    assert added["cached"] >= 1  # the idea that both arms begin with
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.soak)])
@@ -143,5 +143,5 @@ def test_ctrl_c_stops_a_fleet_that_goes_on_as_one(tmp_path: Path, sums: str, tim
     for state in states(tmp_path):
         (search,) = state.searches.values()
         told = [index for each in search.expansions.values() for index in each.told]
-        assert len(told) == 4
+        assert len(told) == 2
         assert replay(state)

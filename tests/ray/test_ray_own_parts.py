@@ -41,13 +41,18 @@ def test_a_run_of_own_parts_alone_is_searched_tracked_replayed_and_loaded(tmp_pa
     run_kopt(
         tmp_path,
         *("run", "problems.sources.mine=mine.py:Matmuls", "problem=mine/256", "name=own"),
-        *("search.kind=mine.py:Deepest", "search.iterations=2", "reward.kind=mine.py:capped"),
+        *(
+            "search.kind=mine.py:Deepest",
+            "search.iterations=2",
+            "search.candidates=1",
+            "reward.kind=mine.py:capped",
+        ),
         *("programmer.kind=mine.py:Compiler", "tracker.kind=mine.py:Lines"),
         *("evaluate.languages=mine.py:numba_cpu", "evaluate.compile=false", "device=cpu"),
     )
     run = tmp_path / "runs" / "own"
     points = [json.loads(line) for line in (run / "scalars.jsonl").read_text().splitlines()]
-    assert points[-1]["candidates"] == 4.0
+    assert points[-1]["candidates"] == 2.0
     assert points[-1]["searches_ended"] == 1.0
     assert "every step is as journalled" in run_kopt(run, "replay", ".")  # from another folder
     module = kopt.load(run, "mine/256", rank=1)

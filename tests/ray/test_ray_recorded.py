@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,39 +17,6 @@ from kopt.driver.replay import replay
 from kopt.events import EventBody
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
-
-PROBLEM = """
-import torch
-from torch import nn
-
-
-class Model(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.linear = nn.Linear(width, width)
-
-    def forward(self, x):
-        return torch.softmax(self.linear(x) * 2.0 + x, dim=1).sum(dim=1) + self.linear(x).sum(dim=1)
-
-
-def get_inputs():
-    return [torch.randn(16, 32)]
-
-
-def get_init_inputs():
-    return [32]
-"""
-QUICK = (
-    "device=cpu",
-    "arm=same",
-    "search=best_of_n",
-    "search.iterations=2",
-    "search.candidates=2",
-    "evaluate.compile=false",
-    "evaluate.trials=1",
-    "evaluate.cache=off",
-    "evaluate.timing.max_pairs=6",
-)
 
 
 def kopt_run(
@@ -69,21 +37,20 @@ def made(run: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a problem and a first run of it."""
+def folder(tmp_path_factory: pytest.TempPathFactory, first_run: Path, sums: str) -> Path:
+    """A folder with a problem, and with a run of it that was made elsewhere."""
     path = tmp_path_factory.mktemp("recorded")
-    (path / "sums.py").write_text(PROBLEM)
-    first = kopt_run(path, "first", *QUICK)
-    assert first.returncode == 0, first.stderr
+    (path / "sums.py").write_text(sums)
+    shutil.copytree(first_run, path / "first")
     assert len(made(path / "first")) >= 4
     return path
 
 
-def test_a_run_is_played_again_with_its_verdicts(folder: Path) -> None:
+def test_a_run_is_played_again_with_its_verdicts(folder: Path, quick: tuple[str, ...]) -> None:
     again = kopt_run(
         folder,
         "again",
-        *QUICK,
+        *quick,
         "programmer=recorded",
         "programmer.run=first",
         "programmer.verdicts=true",
@@ -104,8 +71,8 @@ def test_a_run_is_played_again_with_its_verdicts(folder: Path) -> None:
 
 
 @pytest.mark.soak
-def test_the_same_candidates_are_judged_here_anew(folder: Path) -> None:
-    anew = kopt_run(folder, "anew", *QUICK, "programmer=recorded", "programmer.run=first")
+def test_the_same_candidates_are_judged_here_anew(folder: Path, quick: tuple[str, ...]) -> None:
+    anew = kopt_run(folder, "anew", *quick, "programmer=recorded", "programmer.run=first")
     assert anew.returncode == 0, anew.stderr
     assert made(folder / "anew") == made(folder / "first")
     evaluations = [
@@ -115,20 +82,25 @@ def test_the_same_candidates_are_judged_here_anew(folder: Path) -> None:
     assert evaluations[0] != evaluations[1], "measured anew"
 
 
-def test_a_recording_that_is_not_there_is_one_line_and_leaves_no_folder(folder: Path) -> None:
-    lost = kopt_run(folder, "lost", *QUICK, "programmer=recorded", "programmer.run=nowhere")
+def test_a_recording_that_is_not_there_is_one_line_and_leaves_no_folder(
+    folder: Path, quick: tuple[str, ...]
+) -> None:
+    lost = kopt_run(folder, "lost", *quick, "programmer=recorded", "programmer.run=nowhere")
     assert lost.returncode == 2
     (line,) = lost.stderr.splitlines()
     assert line == "kopt: nowhere: expected a run folder, found no manifest.json in it"
     assert not (folder / "lost").exists()
 
 
-def test_another_problem_fails_its_search_with_what_there_is(folder: Path) -> None:
-    (folder / "other.py").write_text(PROBLEM.replace("* 2.0", "* 3.0"))
+@pytest.mark.soak  # what it says is tested with the programmer, and how a run of failures ends too
+def test_another_problem_fails_its_search_with_what_there_is(
+    folder: Path, quick: tuple[str, ...], sums: str
+) -> None:
+    (folder / "other.py").write_text(sums.replace("* 2.0", "* 3.0"))
     other = kopt_run(
         folder,
         "other",
-        *QUICK,
+        *quick,
         "programmer=recorded",
         "programmer.run=first",
         problem="other.py",
@@ -139,9 +111,9 @@ def test_another_problem_fails_its_search_with_what_there_is(folder: Path) -> No
 
 
 @pytest.mark.soak
-def test_an_earlier_runs_best_is_the_first_idea(folder: Path) -> None:
+def test_an_earlier_runs_best_is_the_first_idea(folder: Path, quick: tuple[str, ...]) -> None:
     best = folder / "first" / "best" / "sums" / "rank1.py"
-    seeded = kopt_run(folder, "seeded", *QUICK, "search.iterations=2", "search.seeds=[first]")
+    seeded = kopt_run(folder, "seeded", *quick, "search.iterations=2", "search.seeds=[first]")
     assert seeded.returncode == 0, seeded.stderr
     bodies = [body for _, body in events(folder / "seeded") if body.kind == "candidate_made"]
     labels = {(body.expansion, body.index): body.programmer for body in bodies}
@@ -151,8 +123,10 @@ def test_an_earlier_runs_best_is_the_first_idea(folder: Path) -> None:
     assert RunDir(folder / "seeded").artefacts.get(seed.source) == best.read_text()
 
 
-def test_a_seed_that_is_not_there_is_one_line_and_leaves_no_folder(folder: Path) -> None:
-    lost = kopt_run(folder, "unseeded", *QUICK, "search.seeds=nowhere.py")
+def test_a_seed_that_is_not_there_is_one_line_and_leaves_no_folder(
+    folder: Path, quick: tuple[str, ...]
+) -> None:
+    lost = kopt_run(folder, "unseeded", *quick, "search.seeds=nowhere.py")
     assert lost.returncode == 2
     (line,) = lost.stderr.splitlines()
     assert line.startswith("kopt: no such file: nowhere.py")

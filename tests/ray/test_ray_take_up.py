@@ -16,6 +16,7 @@ from kopt.actors.quiet import Quiet
 from kopt.candidate import Candidate
 from kopt.errors import ProblemError
 from kopt.problem import Problem
+from kopt.survey import Survey
 from kopt.testing.instant_workers import InstantBuilder, InstantWorker
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
@@ -39,6 +40,12 @@ class NotingWorker(InstantWorker):
         if problem.name == "odd":
             raise ProblemError(problem.name, "it is odd")
 
+    def survey(self, problem):
+        self.note(f"survey {problem.name}")
+        if problem.name == "odd":
+            raise ProblemError(problem.name, "it is odd")
+        return Survey(sol_us=3.0)
+
     def evaluate(self, problem, candidate, built):
         self.note(f"evaluate {problem.name}")
         return super().evaluate(problem, candidate, built)
@@ -52,20 +59,43 @@ def cluster(tmp_path_factory):
     ray.cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 
+def evaluator_of(cluster, cache_dir: Path, quiet: str) -> RayEvaluator:
+    return RayEvaluator(
+        cluster,
+        config=CLUSTER,
+        evaluate=EvaluateConfig(secret=0),
+        cache_dir=cache_dir,
+        quiet=Quiet(quiet),
+        builder=InstantBuilder,
+        worker=NotingWorker,
+    )
+
+
+def test_a_problem_is_surveyed_once_and_is_taken_up_by_that(cluster, tmp_path):
+    one, odd = (Problem(name=name, source=f"# {name}") for name in ("one", "odd"))
+
+    async def scenario():
+        evaluator = evaluator_of(cluster, tmp_path, "cpu")
+        await evaluator.target()
+        surveys = await asyncio.gather(*(evaluator.survey(one) for _ in range(3)))
+        assert surveys == [Survey(sol_us=3.0)] * 3
+        for _ in range(2):  # what failed may be had another time
+            with pytest.raises(ProblemError, match="it is odd"):
+                await evaluator.survey(odd)
+        await evaluator.evaluate(one, Candidate(source="// one", language="cpp"))
+        evaluator.close()
+
+    asyncio.run(scenario())
+    notes = (tmp_path / "notes").read_text().splitlines()
+    assert notes == ["survey one", "survey odd", "survey odd", "evaluate one"]
+
+
 @pytest.mark.parametrize("quiet", ["cpu", "cuda"])
 def test_a_problem_is_taken_up_once_ahead_of_its_candidates(cluster, tmp_path, quiet):
     problems = [Problem(name=name, source=f"# {name}") for name in ("one", "odd")]
 
     async def scenario():
-        evaluator = RayEvaluator(
-            cluster,
-            config=CLUSTER,
-            evaluate=EvaluateConfig(secret=0),
-            cache_dir=tmp_path,
-            quiet=Quiet(quiet),
-            builder=InstantBuilder,
-            worker=NotingWorker,
-        )
+        evaluator = evaluator_of(cluster, tmp_path, quiet)
         await evaluator.target()
         calls = [
             evaluator.evaluate(problem, Candidate(source=f"// {number}", language="cpp"))

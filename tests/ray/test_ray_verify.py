@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ray.cluster_utils import Cluster
 
 from kopt.actors.config import ClusterConfig
 from kopt.actors.devices.base import describe
@@ -28,9 +30,7 @@ from kopt.testing.sample_journal import write_search
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
-CONFIG = load({"problem": "mine", "device": "cpu"}).model_copy(
-    update={"cluster": ClusterConfig(num_cpus=2, devices=2)}
-)
+CONFIG = load({"problem": "mine", "device": "cpu"})
 REFERENCE = """
 import torch
 from torch import nn
@@ -60,11 +60,23 @@ class RefusingWorker(InstantWorker):
         return super().evaluate(problem, candidate, built)
 
 
-def judged(jobs: list, *, on_target=lambda target: None) -> dict[int, Judged]:
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A Ray that every test joins, as `cluster.address` says."""
+    lanes = dict.fromkeys(("programmer", "build"), 1000)
+    lanes |= dict.fromkeys(("verify", "timing", "profile"), 2)
+    head = {"num_cpus": 2, "resources": lanes, "object_store_memory": 80_000_000}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    yield cluster.address
+    cluster.shutdown()
+
+
+def judged(jobs: list, *, address: str, on_target=lambda target: None) -> dict[int, Judged]:
     found: dict[int, Judged] = {}
+    cluster = ClusterConfig(address=address, devices=2)
     judge_all(
         jobs,
-        config=CONFIG,
+        config=CONFIG.model_copy(update={"cluster": cluster}),
         log_dir=None,
         on_target=on_target,
         on_judged=found.__setitem__,
@@ -85,11 +97,13 @@ def by_value():
     ray.cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 
-def test_every_job_is_judged_once_and_a_broken_problem_costs_its_own_jobs_alone() -> None:
+def test_every_job_is_judged_once_and_a_broken_problem_costs_its_own_jobs_alone(
+    address: str,
+) -> None:
     fine = [(PROBLEM, source_candidate(f"# {number}\n")) for number in range(6)]
     odd = (Problem(name="mine/odd", source="class Model: ...\n"), source_candidate("# odd\n"))
     targets: list[Target] = []
-    found = judged([*fine, odd], on_target=targets.append)
+    found = judged([*fine, odd], address=address, on_target=targets.append)
     assert sorted(found) == list(range(7))
     assert found[6] == "problem mine/odd: it is odd"
     for position, job in enumerate(fine):
@@ -99,12 +113,12 @@ def test_every_job_is_judged_once_and_a_broken_problem_costs_its_own_jobs_alone(
     assert [target.name for target in targets] == ["instant"]
 
 
-def test_a_refused_device_ends_it_before_anything_is_judged() -> None:
+def test_a_refused_device_ends_it_before_anything_is_judged(address: str) -> None:
     def refuse(target: Target) -> None:
         raise ConfigError(f"not on {target.name}")
 
     with pytest.raises(ConfigError, match="not on instant"):
-        judged([(PROBLEM, source_candidate("# 1\n"))], on_target=refuse)
+        judged([(PROBLEM, source_candidate("# 1\n"))], address=address, on_target=refuse)
 
 
 def quick(tmp_path: Path) -> RunConfig:
@@ -157,7 +171,7 @@ def test_a_claim_that_cheats_or_does_not_repeat_does_not_hold(
 
 
 def test_kernelbench_samples_are_scored_and_what_vanishes_is_said(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], address: str
 ) -> None:
     clone, folder = tmp_path / "KernelBench", tmp_path / "mine"
     for level in (1, 2, 3):
@@ -171,6 +185,7 @@ def test_kernelbench_samples_are_scored_and_what_vanishes_is_said(
     (folder / "eval_results.json").write_text(json.dumps({"3": claims}))
     settings = ["device=cpu", "evaluate.compile=false", "evaluate.trials=1"]
     settings += ["evaluate.timing.max_pairs=4", "evaluate.timing.min_pairs=4"]
+    settings += [f"cluster.address={address}"]
     arguments = ["verify", str(folder), "--kernelbench", str(clone), "--json", *settings]
     assert main(arguments) == 1
     record = json.loads(capfd.readouterr().out)["kernelbench"]

@@ -22,7 +22,7 @@ from kopt.actors.programmers.registry import Workplace
 from kopt.actors.programmers.vllm import VllmProgrammer
 from kopt.actors.programmers.vllm_config import PoolConfig, VllmConfig
 from kopt.actors.quiet import Quiet
-from kopt.expansion import Expansion
+from kopt.expansion import first_expansion
 from kopt.ports import Target, WriteRequest
 from kopt.problem import Problem
 
@@ -57,15 +57,7 @@ def write_request(ordinal: int) -> WriteRequest:
         search="set/doubled/arm/0",
         arm="arm",
         seed=0,
-        expansion=Expansion(
-            ordinal=ordinal,
-            parent_node=0,
-            parent=None,
-            mode="initial",
-            num_candidates=2,
-            first_child=0,
-            seed=ordinal,
-        ),
+        expansion=first_expansion(num_candidates=2, ordinal=ordinal, seed=ordinal),
         parent=None,
     )
 

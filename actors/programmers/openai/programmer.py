@@ -20,7 +20,9 @@ from kopt.actors.programmers.openai.toolroom import Toolroom
 from kopt.actors.programmers.openai_access import Access
 from kopt.actors.programmers.openai_config import ModelConfig
 from kopt.actors.programmers.registry import PROGRAMMERS, Workplace
+from kopt.agent_call import AgentCall, AgentReply
 from kopt.environment import cache_dir
+from kopt.identity import derived_seed
 from kopt.ports import (
     AnalysisAnswer,
     AnalysisRequest,
@@ -134,6 +136,22 @@ class OpenAIProgrammer(Speaker):
             f"programmer.structured={structured} is not used where a model may call tools"
         )
         return "off"
+
+    async def say(self, call: AgentCall) -> AgentReply:
+        """Answer one call of an agent (the Talker port)."""
+        reply, body = await self._say(call.messages, seed=derived_seed(call.draw, *call.place))
+        choice = reply.choices[0]
+        return AgentReply(
+            completion=Completion(
+                text=choice.text,
+                finish=choice.finish,
+                fault=choice.fault,
+                reasoning=choice.reasoning,
+                usage=usage_of(reply.tokens, price=self._config.price),
+                trace=choice.trace,
+            ),
+            sampling=sampling_of([body], url=self._access.url),
+        )
 
     async def analyse(self, request: AnalysisRequest) -> AnalysisAnswer:
         """Condense a profile (the Analyst port)."""

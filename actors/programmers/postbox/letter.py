@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from kopt.agent_call import AgentCall
 from kopt.identity import content_id
 from kopt.ports import Message, WriteRequest
 
@@ -38,9 +39,7 @@ def prompt_id(request: WriteRequest, *, run: str) -> str:
             "n": expansion.num_candidates,
         },
     )
-    last = request.problem.name.rstrip("/").rsplit("/", 1)[-1]
-    short = re.sub(r"[^a-z0-9]+", "_", last.lower()).strip("_")[:SHORT_NAME] or "problem"
-    return f"{short}-{expansion.ordinal:04d}-{digest[:HASH_DIGITS]}"
+    return f"{_short(request.problem.name)}-{expansion.ordinal:04d}-{digest[:HASH_DIGITS]}"
 
 
 def letter_text(letter_id: str, request: WriteRequest, messages: Sequence[Message]) -> str:
@@ -57,8 +56,45 @@ its first line: prompt: {letter_id}
 
 What follows is the prompt; README.md of this folder shows an example of an answer.
 """
-    parts = [f"----- {message.role} -----\n\n{message.text.strip()}\n" for message in messages]
-    return "\n".join([head, *parts])
+    return "\n".join([head, *_parts(messages)])
+
+
+def call_id(call: AgentCall, *, run: str) -> str:
+    """Return the id of an agent's prompt, such as `softmax-0003-planner-1f9c2a7b`.
+
+    Args:
+        call: of the agent; its place in the search is what is named, whatever its words are.
+        run: identity of the run.
+    """
+    place = call.place
+    digest = content_id(
+        "mailbox call",
+        1,
+        {
+            "run": run,
+            "search": call.search,
+            "problem": call.problem.problem_id,
+            "place": list(place),
+        },
+    )
+    short = _short(call.problem.name)
+    return f"{short}-{place.expansion:04d}-{place.agent}-{digest[:HASH_DIGITS]}"
+
+
+def call_text(letter_id: str, call: AgentCall) -> str:
+    """Return the file of an agent's prompt: whose part is asked for, then the conversation."""
+    head = f"""\
+id: {letter_id}
+problem: {call.problem.name}
+search: {call.search}, expansion {call.place.expansion}
+part: {call.turn_name}
+answer in: answers/{letter_id}.md
+its first line: prompt: {letter_id}
+
+What follows is a conversation; everything after that first line is its next message, in the form
+that its last one asks for.
+"""
+    return "\n".join([head, *_parts(call.messages)])
 
 
 def messages_of(letter: str) -> tuple[Message, ...]:
@@ -67,3 +103,12 @@ def messages_of(letter: str) -> tuple[Message, ...]:
     return tuple(
         Message(role, text.strip()) for role, text in zip(parts[::2], parts[1::2], strict=True)
     )
+
+
+def _short(name: str) -> str:
+    last = name.rstrip("/").rsplit("/", 1)[-1]
+    return re.sub(r"[^a-z0-9]+", "_", last.lower()).strip("_")[:SHORT_NAME] or "problem"
+
+
+def _parts(messages: Sequence[Message]) -> list[str]:
+    return [f"----- {message.role} -----\n\n{message.text.strip()}\n" for message in messages]

@@ -10,10 +10,17 @@ from kopt.actors.programmers.config import MailboxConfig
 from kopt.actors.programmers.cutlass_manual import Manual, find_library
 from kopt.actors.programmers.postbox.folder import MailFolder, Refusal
 from kopt.actors.programmers.postbox.guide import guide_text
-from kopt.actors.programmers.postbox.letter import letter_text, messages_of, prompt_id
-from kopt.actors.programmers.postbox.postman import NotAnswered, Postman
-from kopt.actors.programmers.postbox.reply import PROGRAMMER, Reply, read_reply
+from kopt.actors.programmers.postbox.letter import (
+    call_id,
+    call_text,
+    letter_text,
+    messages_of,
+    prompt_id,
+)
+from kopt.actors.programmers.postbox.postman import NotAnswered, Postman, Reader
+from kopt.actors.programmers.postbox.reply import PROGRAMMER, Reply, read_reply, read_words
 from kopt.actors.programmers.registry import PROGRAMMERS, Workplace
+from kopt.agent_call import AgentCall, AgentReply
 from kopt.data.rundir import RunDir
 from kopt.environment import cache_dir
 from kopt.errors import ConfigError, ProgrammerUnavailable, StoreError
@@ -65,23 +72,41 @@ class MailboxProgrammer:
         messages = build(request, form="file")
         letter_id = prompt_id(request, run=self._run)
         text = letter_text(letter_id, request, messages)
+        reader = partial(read_reply, prompt_id=letter_id, request=request)
+        reply, refusals, standing = await self._ask(letter_id, text, reader)
+        messages = standing or messages
+        return _answer(reply, refusals, messages, letter_id=letter_id, request=request)
+
+    async def say(self, call: AgentCall) -> AgentReply:
+        """Lay an agent's prompt out and wait for its answer (the Talker port)."""
+        letter_id = call_id(call, run=self._run)
+        reader = partial(read_words, prompt_id=letter_id)
+        reply, _, _ = await self._ask(letter_id, call_text(letter_id, call), reader)
+        fault = "" if reply.declined is None else f"declined: {reply.declined}"
+        return AgentReply(
+            completion=Completion(text=reply.text, fault=fault), sampling={"prompt": letter_id}
+        )
+
+    async def _ask(
+        self, letter_id: str, text: str, read: Reader
+    ) -> tuple[Reply, list[Refusal], tuple[Message, ...]]:
+        """Return the reply to a letter, what was refused before it, and the letter that stood.
+
+        Raises:
+            ProgrammerUnavailable: no usable answer came in time, or the folder cannot be used.
+            AnswerAwaited: it comes in a later sitting.
+        """
         try:
             standing = await asyncio.to_thread(self._folder.prompt, letter_id)
-            if standing is not None and standing != text:
-                messages = messages_of(standing) or messages
-            reply = await self._postman.ask(
-                letter_id,
-                text,
-                read=partial(read_reply, prompt_id=letter_id, request=request),
-                deadline_s=self._deadline_s,
-            )
+            reply = await self._postman.ask(letter_id, text, read=read, deadline_s=self._deadline_s)
             refusals = self._folder.refusals(letter_id)
         except NotAnswered:
             why = f"prompt {letter_id} had no usable answer within {self._deadline_s:g} s"
             raise ProgrammerUnavailable(self.name, why) from None
         except (OSError, StoreError) as error:
             raise ProgrammerUnavailable(self.name, str(error)) from error
-        return _answer(reply, refusals, messages, letter_id=letter_id, request=request)
+        stood = standing is not None and standing != text
+        return reply, refusals, messages_of(standing or "") if stood else ()
 
     async def close(self) -> None:
         """Stop looking; open prompts stay, for a resumed run to find."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 
@@ -48,6 +49,46 @@ def read_reply(content: bytes, *, prompt_id: str, request: WriteRequest) -> Repl
         prompt_id: of the prompt that the file's name says it answers.
         request: what was asked.
     """
+    opened = _opened(content, prompt_id=prompt_id)
+    if isinstance(opened, Reply):
+        return opened
+    text, rest = opened
+    reading = read_answer(
+        rest,
+        request=request,
+        programmer=PROGRAMMER,
+        max_candidates=request.expansion.num_candidates,
+    )
+    return Reply(
+        text=text,
+        candidates=reading.candidates,
+        fault=reading.fault,
+        is_whole=len(reading.candidates) == request.expansion.num_candidates
+        and _CLOSING_FENCE.fullmatch(rest.rstrip().rpartition("\n")[2].strip()) is not None,
+    )
+
+
+def read_words(content: bytes, *, prompt_id: str) -> Reply:
+    """Read an answer file of words, such as a plan: all of it after the first line.
+
+    Args:
+        content: of the file.
+        prompt_id: of the prompt that the file's name says it answers.
+    """
+    opened = _opened(content, prompt_id=prompt_id)
+    if isinstance(opened, Reply):
+        return opened
+    _, rest = opened
+    words = rest.strip()
+    if not words:
+        return Reply(text="", fault="it says nothing after its first line")
+    last = words.rpartition("\n")[2].strip()
+    is_whole = _CLOSING_FENCE.fullmatch(last) is not None or _is_object(words)
+    return Reply(text=words, is_whole=is_whole)
+
+
+def _opened(content: bytes, *, prompt_id: str) -> Reply | tuple[str, str]:
+    """Return the text and what follows its first line; a reply that declines, or a fault."""
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -69,19 +110,14 @@ def read_reply(content: bytes, *, prompt_id: str, request: WriteRequest) -> Repl
         why = declined["why"].strip(" \t*_`")
         why = _shown(why) if why else "no reason given"
         return Reply(text=text, declined=why, closes_node=declined["node"] is not None)
-    reading = read_answer(
-        rest,
-        request=request,
-        programmer=PROGRAMMER,
-        max_candidates=request.expansion.num_candidates,
-    )
-    return Reply(
-        text=text,
-        candidates=reading.candidates,
-        fault=reading.fault,
-        is_whole=len(reading.candidates) == request.expansion.num_candidates
-        and _CLOSING_FENCE.fullmatch(rest.rstrip().rpartition("\n")[2].strip()) is not None,
-    )
+    return text, rest
+
+
+def _is_object(words: str) -> bool:
+    try:
+        return isinstance(json.loads(words), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _first_line(text: str) -> tuple[str, str]:

@@ -26,6 +26,7 @@ from kopt.actors.programmers.vllm.replica import Up
 from kopt.actors.programmers.vllm.serving import lines_of
 from kopt.actors.programmers.vllm_ahead import check_model
 from kopt.actors.programmers.vllm_config import VllmConfig
+from kopt.agent_call import AgentCall, AgentReply
 from kopt.errors import ProgrammerRefused, WorkerLost
 from kopt.ports import Answer, WriteRequest
 
@@ -90,6 +91,11 @@ class VllmProgrammer(OpenAIProgrammer):
         """Write candidates (the Programmer port)."""
         _SEARCH.set(request.search)
         return await super().write(request)
+
+    async def say(self, call: AgentCall) -> AgentReply:
+        """Answer one call of an agent (the Talker port)."""
+        _SEARCH.set(call.search)
+        return await super().say(call)
 
     async def close(self) -> None:
         """End the servers, and say what was counted."""

@@ -16,7 +16,7 @@ from kopt.actors.rewriter.codegen.gpu.function import triton_definition
 from kopt.actors.rewriter.codegen.gpu.product import product_ways, products
 from kopt.actors.rewriter.codegen.ir import Load, Unsupported, Value, postorder
 from kopt.actors.rewriter.codegen.joined_maps import joined_maps
-from kopt.actors.rewriter.codegen.kernel import FusedKernel
+from kopt.actors.rewriter.codegen.kernel import FusedKernel, SharedDefinitions
 from kopt.actors.rewriter.codegen.one_walk import one_walk
 from kopt.actors.rewriter.codegen.pieces import in_row_pieces, in_soft_pieces
 from kopt.actors.rewriter.codegen.region import Region, regions
@@ -43,20 +43,14 @@ def fuse(graph: fx.GraphModule, *, device: DeviceKind, schedule: Schedule) -> li
         Those of the same code share one function: the later ones have an empty definition.
     """
     made: list[FusedKernel] = []
-    names: dict[str, str] = {}
+    definitions = SharedDefinitions("fused")
     for region in regions(graph.graph, windows=device == "cuda"):
-        name = f"fused_{len(names)}"
+        name = definitions.next_name
         try:
             kernel = _kernel(region, device=device, name=name, schedule=schedule)
         except Unsupported:
             continue
-        key = kernel.definition.replace(name, "fused")
-        if key in names:
-            call = kernel.call.replace(f" {name}(", f" {names[key]}(")
-            kernel = replace(kernel, name=names[key], definition="", call=call)
-        else:
-            names[key] = name
-        made.append(kernel)
+        made.append(definitions.shared(kernel))
     if device == "cuda":
         taken = {node for kernel in made for node in kernel.nodes}
         own = products(graph, schedule=schedule)

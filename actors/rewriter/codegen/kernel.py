@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from torch import fx
 
@@ -29,3 +29,32 @@ class FusedKernel:
     """`cpp` or `triton`."""
     seconds: float = 0.0
     """Estimated time, where that is more than reading the inputs and writing the outputs."""
+
+
+@dataclass(slots=True)
+class SharedDefinitions:
+    """The functions of one file: kernels of the same code share the first one's."""
+
+    stem: str
+    """Names are `<stem>_0`, `<stem>_1`, …."""
+    _names: dict[str, str] = field(default_factory=dict)
+    """Definition without its name to its name."""
+
+    @property
+    def next_name(self) -> str:
+        """The name that the next kernel is written under; taken by `shared` if it is new."""
+        return f"{self.stem}_{len(self._names)}"
+
+    def shared(self, kernel: FusedKernel) -> FusedKernel:
+        """Return a kernel that was written under `next_name`, without its definition if it has one.
+
+        Args:
+            kernel: that its name appears in nowhere but as the function's.
+        """
+        name = kernel.name
+        key = kernel.definition.replace(name, self.stem)
+        known = self._names.setdefault(key, name)
+        if known == name:
+            return kernel
+        call = kernel.call.replace(f" {name}(", f" {known}(")
+        return replace(kernel, name=known, definition="", call=call)

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from kopt.testing.fake_vllm.environment import REQUESTS, SETTINGS
-from kopt.testing.openai_server.authors import AUTHORS
 from kopt.testing.openai_server.behaviour import Asked, Behaviour
+from kopt.testing.openai_server.known_authors import AUTHORS
 from kopt.testing.openai_server.server import ScriptedServer
 
 

@@ -1,11 +1,11 @@
 """The scripted server as a command: prints its URL and serves until it is interrupted.
 
 Usage: python -m kopt.testing.openai_server [port=0] [seed=0] [model=scripted] [key=…]
-           [author=reference|stock|long] [errors=0.05] [faulty=0.0] [delay_s=1.0] [spread=0.3]
+           [author=reference|stock|long|roles] [errors=0.05] [faulty=0.0] [delay_s=1.0] [spread=0.3]
            [context_tokens=…]
 
 With author=reference, `kopt run programmer=openai programmer.base_url=URL` runs whole without a
-model: each candidate is the reference itself.
+model: each candidate is the reference itself. author=roles plays the parts of pipeline=agents.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import signal
 import sys
 from contextlib import suppress
 
-from kopt.testing.openai_server.authors import AUTHORS
+from kopt.testing.openai_server.known_authors import AUTHORS
 from kopt.testing.openai_server.mixture import Mixture
 from kopt.testing.openai_server.server import ScriptedServer
 

@@ -76,10 +76,3 @@ _LONG = (
     )
     + "        return x\n"
 )
-
-AUTHORS: dict[str, Author] = {
-    "reference": reference_author,
-    "stock": stock_author,
-    "long": long_author,
-}
-"""By the name that the command takes."""

@@ -14,8 +14,9 @@ from kopt.memory.history import History
 from kopt.memory.recall import Memory
 from kopt.memory.tracker import StrategyRecord
 from kopt.memory.tried import Tried
-from kopt.ports import Attempt, Target, WriteRequest
+from kopt.ports import Attempt, Deadlines, Survey, Target, Terms, WriteRequest
 from kopt.problem import Problem
+from kopt.survey import SizedTensor
 from kopt.testing.planted_evidence import planted_evidence
 from kopt.timing import Timing
 from kopt.tools.diagnosis import diagnose
@@ -42,6 +43,11 @@ TARGETS = {
         name="NVIDIA H200",
         arch="sm_90",
         languages=("triton", "cuda", "cpp", "torch"),
+        versions=(
+            ("Python", "3.12.11"),
+            ("torch", "2.11.0 (CUDA 13.0)"),
+            ("Triton", "3.6.0"),
+        ),
         apis=(TRITON_API,),
     ),
 }
@@ -260,6 +266,23 @@ VERDICTS: dict[Mode, Verdict] = {
 }
 
 
+SURVEY = Survey(
+    inputs=(SizedTensor(name="[0]", shape=(128, 8, 128, 128), dtype="float32"),),
+    outputs=(SizedTensor(name="", shape=(128, 64, 31, 31), dtype="float32"),),
+    state=(
+        SizedTensor(name="scale", shape=(64, 1, 1), dtype="float32"),
+        SizedTensor(name="conv.weight", shape=(64, 8, 3, 3), dtype="float32"),
+        SizedTensor(name="conv.bias", shape=(64,), dtype="float32"),
+        SizedTensor(name="norm.weight", shape=(64,), dtype="float32"),
+        SizedTensor(name="norm.bias", shape=(64,), dtype="float32"),
+    ),
+    baseline="compile",
+    baselines_us=(("compile", 1489.0), ("eager", 2310.0), ("max_autotune", 1471.0)),
+    sol_us=311.0,
+)
+TERMS = Terms(deadlines=Deadlines(build_s=180.0, load_s=60.0, call_s=60.0))
+
+
 def tried(number: int, strategy: str, speedup: float | None, *, over: float = 1.0) -> Tried:
     """Return a version that was tried before; without a speed-up, a wrong one."""
     interval = None if speedup is None else (0.99 * speedup, 1.01 * speedup)
@@ -350,6 +373,8 @@ def level2_request(mode: Mode, device: str) -> WriteRequest:
             seed=11,
         ),
         parent=None if mode == "initial" else _attempt(mode, candidate, target),
+        survey=SURVEY,
+        terms=TERMS,
         memory=MEMORY,
         history=History(
             lineage=() if mode == "initial" else LINEAGE, older=0, siblings=SIBLINGS, earlier=2

@@ -16,6 +16,8 @@ REQUIRED = {
     ],
     ("variant", "kernelpro/reactive"): ["programmer=openai"],
     ("variant", "kernelopt/c1"): ["search=beam"],
+    ("variant", "kernelopt/c6"): ["pipeline=agents", "programmer=openai"],
+    ("pipeline", "agents"): ["programmer=openai"],
 }
 """What a choice cannot do without, and has no default for."""
 REQUIRED |= {("price", name): ["programmer=openai"] for name in config_groups()["price"]}
@@ -51,7 +53,7 @@ def test_every_yaml_file_is_a_choice_or_the_root():
     assert found == {"config.yaml"}
     assert set(config_groups()) == {
         *("search", "programmer", "evaluate", "findings", "memory", "problems"),
-        *("cluster", "tracker", "tasks", "experiment", "budget", "variant", "price"),
+        *("pipeline", "cluster", "tracker", "tasks", "experiment", "budget", "variant", "price"),
     }
 
 
@@ -59,6 +61,7 @@ def test_files_state_no_default_that_a_class_has_but_the_choice_itself():
     for group, kind in (
         ("search", "kind"),
         ("programmer", "kind"),
+        ("pipeline", "kind"),
         ("findings", "feedback"),
         ("cluster", "address"),
     ):

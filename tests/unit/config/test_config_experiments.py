@@ -24,6 +24,19 @@ def test_every_experiment_of_the_papers_is_there() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("kernelpro/tools", "--pool --over-seeds best --cap 25"),  # App. C.1
+        ("kernelpro/memory", "--pool --over-seeds best --cap 25"),  # App. D
+        ("kernelpro/orchestration", "--pool --over-seeds best"),  # App. F: no cap is printed
+        ("kernelopt/ablation", ""),
+    ],
+)
+def test_an_experiments_tables_count_as_its_paper_does(name: str, words: str) -> None:
+    assert compose_config([f"experiment={name}"]).fleet.stats.words == words
+
+
 def test_kernelpros_42_tasks_are_those_it_prints() -> None:
     config = compose_config(["experiment=kernelpro/tools"])
     # App. C.1: 19 + 16 + 7.
@@ -82,7 +95,11 @@ def test_five_temperatures() -> None:
     [
         ("kernelopt/c0", {}),
         ("kernelopt/c1", {"search.width": 1}),
-        ("kernelopt/c2", {"memory.experience": "off", "memory.guidelines": "off"}),
+        (
+            "kernelopt/c2",
+            {"memory.search": "off", "memory.experience": "off", "memory.guidelines": "off"},
+        ),
+        ("kernelopt/c3", {"compiled.performance_gate": "off"}),
         ("kernelopt/c4", {"findings.feedback": "none"}),
         ("kernelopt/c5", {"search.iterations": 1}),
     ],
@@ -120,7 +137,9 @@ def test_a_small_budget_asks_no_model_and_leaves_the_arms_as_they_are(name: str)
 
 
 def test_an_arm_stands_above_the_small_budget() -> None:
-    words = ["experiment=kernelopt/ablation", "budget=small", "programmer=rewriter"]
+    # What its sweep says for the programmer and the pipeline, as `-m` does.
+    words = ["experiment=kernelopt/ablation", "budget=small"]
+    words += ["programmer=rewriter", "pipeline=single"]
     assert compose_config([*words, "variant=kernelopt/c5"]).search.iterations == 1
     assert compose_config([*words, "variant=kernelopt/c0"]).search.iterations == 2
 

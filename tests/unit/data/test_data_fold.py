@@ -11,6 +11,7 @@ from kopt.data.fold import evidence_cache, fold, verdict_cache
 from kopt.data.record import Record
 from kopt.errors import StoreError
 from kopt.events import (
+    AgentCalled,
     AnswerReceived,
     CandidateMade,
     EventBody,
@@ -71,25 +72,26 @@ def records(bodies: Sequence[EventBody], *, search: str = "s") -> list[Record]:
 def test_a_search_is_folded_slot_by_slot() -> None:
     bodies = sample_events()
     state = fold(records(bodies))
-    assert state.next_seq == len(bodies) == 17
+    assert state.next_seq == len(bodies) == 18
     assert state.ended == RunEnded(failed=0)
     search = state.searches["s"]
     assert search.started == bodies[0]
     assert search.ended == SearchEnded(reason="exhausted", failed=False)
     # asked, told, cancelled, extended, in the order of the journal
-    assert search.operations == [bodies[1], bodies[9], bodies[10], bodies[13]]
-    assert (search.first_ns, search.last_ns) == (1_000, 1_014)  # the run's end is no search's
+    assert search.operations == [bodies[1], bodies[10], bodies[11], bodies[14]]
+    assert (search.first_ns, search.last_ns) == (1_000, 1_015)  # the run's end is no search's
     expansion = search.expansions[0]
     assert (expansion.asked, expansion.prompt, expansion.answered) == tuple(bodies[1:4])
-    assert expansion.candidates == {0: bodies[4]}
+    assert expansion.calls == [bodies[4]]
+    assert expansion.candidates == {0: bodies[5]}
     assert expansion.verdicts[0]["speedup"] == 2.5
-    profile = search.profiles[bodies[4].candidate]
-    assert [profile.evidence, profile.findings, profile.analysis] == bodies[6:9]
-    assert expansion.told == {0: bodies[9]}
-    assert expansion.cancelled == bodies[10]
-    assert search.memory == [bodies[11]]
+    profile = search.profiles[bodies[5].candidate]
+    assert [profile.evidence, profile.findings, profile.analysis] == bodies[7:10]
+    assert expansion.told == {0: bodies[10]}
+    assert expansion.cancelled == bodies[11]
+    assert search.memory == [bodies[12]]
     assert not expansion.is_open
-    assert state.quarantined == [bodies[15]]
+    assert state.quarantined == [bodies[16]]
 
 
 def test_an_interrupted_expansion_is_open() -> None:
@@ -179,13 +181,24 @@ def test_a_candidate_of_a_problem_is_known_to_the_whole_fleet() -> None:
     }
 
 
+def test_a_call_of_an_agent_belongs_to_an_expansion_and_is_made_once() -> None:
+    call = next(body for body in sample_events() if isinstance(body, AgentCalled))
+    later = replace(call, turn=call.turn + 1)
+    state = fold(records([START, ASKED, call, later]))
+    assert state.searches["s"].expansions[0].calls == [call, later]
+    with pytest.raises(StoreError, match="planner was asked for idea 0, turn 1 before"):
+        fold(records([START, ASKED, call, call]))
+    with pytest.raises(StoreError, match="expansion 0 was not asked"):
+        fold(records([START, call]))
+
+
 def test_the_kinds_of_events_are_the_ones_tested_here() -> None:
     tested = (START, ASKED, PROMPT, ANSWER, MADE, VERDICT, TOLD, CANCELLED)
     assert isinstance(MADE, CandidateMade)
     assert isinstance(VERDICT, VerdictReached)
     assert {body.kind for body in sample_events()} == {
         *(body.kind for body in tested),
-        *("evidence", "findings", "profile_analysis", "memory_updated"),
+        *("agent_call", "evidence", "findings", "profile_analysis", "memory_updated"),
         "search_ended",
         "search_extended",
         "device_quarantined",
@@ -194,9 +207,9 @@ def test_the_kinds_of_events_are_the_ones_tested_here() -> None:
 
 
 def test_an_extension_opens_a_search_that_ended() -> None:
-    ended = sample_events()[:13]
+    ended = sample_events()[:14]
     assert fold(records(ended)).searches["s"].ended is not None
-    assert fold(records(sample_events()[:14])).searches["s"].ended is None
+    assert fold(records(sample_events()[:15])).searches["s"].ended is None
 
 
 def test_a_profile_belongs_to_a_slot_and_is_taken_once() -> None:
@@ -204,7 +217,7 @@ def test_a_profile_belongs_to_a_slot_and_is_taken_once() -> None:
         next(body for body in sample_events() if isinstance(body, kind))
         for kind in (EvidenceTaken, FindingsMade, ProfileAnalysed)
     )
-    before = sample_events()[:6]
+    before = sample_events()[:7]
     none = replace(evidence, ref=None, level=None, reason="no permission")
     for bodies, why in (
         ([evidence, evidence], "profiled before"),
@@ -251,7 +264,7 @@ def test_evidence_of_a_run_is_known_by_problem_and_candidate() -> None:
     events = sample_events()
     evidence = next(body for body in events if isinstance(body, EvidenceTaken))
     reference = replace(evidence, candidate="r" * 64, is_reference=True)
-    state = fold(records([*events[:7], reference]))
+    state = fold(records([*events[:8], reference]))
     problem = SAMPLE_PROBLEM.problem_id
     assert evidence_cache(state) == {
         (problem, evidence.candidate): evidence,

@@ -63,6 +63,7 @@ def test_a_row_has_the_figures_of_the_best_candidate_and_of_the_search() -> None
             "speedup_hi": 5.0,
             "speedup_eager": 4.0,  # 100 us / 25 us
             "speedup_compile": 3.0,  # 75 us / 25 us
+            "speedup_given": None,
             "best_candidate": source_candidate("c1").candidate_id,
             "baseline_us": 100.0,
             "time_us": 25.0,

@@ -25,7 +25,16 @@ from kopt.verdict import Cheated, CompileFailed, Crashed, Incorrect, NumericErro
 EVAL = {
     *("schema", "kind", "problem", "candidate", "language", "ladder", "device", "track"),
     *("time_us", "time_ci_us", "baseline", "baseline_us", "eager_us", "compile_us"),
-    *("max_autotune_us", "speedup", "speedup_ci", "sol_us", "sol_share", "gates", "checks"),
+    *(
+        "max_autotune_us",
+        "given_us",
+        "speedup",
+        "speedup_ci",
+        "sol_us",
+        "sol_share",
+        "gates",
+        "checks",
+    ),
     *("error", "sandbox", "library_share", "degenerate", "reason", "timeline_s"),
 }
 ENVELOPE = {"schema", "seq", "time_ns", "run", "search", "kind"}
@@ -36,6 +45,9 @@ EVENTS = {
     "prompt_sent": {"expansion", "messages", "sampling", "tokens"},
     "answer_received": {
         *("expansion", "index", "text", "tool_calls", "tokens_in", "tokens_out", "cost_usd"),
+    },
+    "agent_call": {
+        *("expansion", "agent", "slot", "turn", "messages", "text", "tokens_in", "cost_usd"),
     },
     "candidate_made": {"candidate", "expansion", "index", "source", "strategy"},
     "verdict": {"candidate", "eval"},
@@ -52,7 +64,8 @@ EVENTS = {
 RESULTS = [
     *("problem", "problem_name", "arm", "seed", "policy", "programmer", "ladder", "device"),
     *("outcome", "root_cause", "speedup", "speedup_lo", "speedup_hi", "speedup_eager"),
-    *("speedup_compile", "best_candidate", "baseline_us", "time_us", "sol_share", "degenerate"),
+    *("speedup_compile", "speedup_given", "best_candidate", "baseline_us", "time_us", "sol_share"),
+    "degenerate",
     *("candidates", "correct", "cheated", "cached", "iterations", "wall_s", "gpu_s"),
     *(
         "candidates_per_gpu_hour",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,18 @@ def test_a_file_is_a_seed_of_every_problem_in_the_language_of_its_text(tmp_path:
             ("triton", "b.py"),
         ]
         assert {(seed.programmer, seed.parent) for seed in given} == {("seed", None)}
+
+
+def test_the_kernel_that_a_problem_comes_with_is_its_first_seed(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(TORCH)
+    given = replace(TWO, given=TRITON)
+    seeds, said = resolve(tmp_path / "a.py", problems=(ONE, given))
+    assert said == []
+    assert [seed.language for seed in seeds[ONE.name]] == ["torch"]
+    assert [(seed.language, seed.source) for seed in seeds[TWO.name]] == [
+        ("triton", TRITON),
+        ("torch", TORCH),
+    ]
 
 
 def test_a_run_gives_the_best_of_each_problem_as_it_was_judged(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import asyncio
 from kopt.data.fold import Operation
 from kopt.driver.order import RecordedOrder, Step
 from kopt.events import ExpansionAsked, ExpansionCancelled, SearchEnded, SearchExtended, Told
-from kopt.expansion import Expansion
+from kopt.expansion import first_expansion
 
 
 def asked(expansion: int) -> ExpansionAsked:
@@ -111,15 +111,7 @@ def test_an_earlier_part_of_the_run_has_taken_its_steps() -> None:
 
 
 def test_slots_are_sorted_as_the_recording_heard_of_them() -> None:
-    expansion = Expansion(
-        ordinal=0,
-        parent_node=0,
-        parent=None,
-        mode="initial",
-        num_candidates=3,
-        first_child=0,
-        seed=0,
-    )
+    expansion = first_expansion(num_candidates=3)
     assert order().sort(expansion, [0, 1, 2]) == [1, 0, 2], "slot 2 is not in the recording"
 
 

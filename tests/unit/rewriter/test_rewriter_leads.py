@@ -9,7 +9,7 @@ from kopt.actors.programmers.config import RewriterConfig
 from kopt.actors.programmers.openai_config import OpenAIConfig
 from kopt.actors.rewriter.worker import RewriterWorker
 from kopt.driver.leading import LEAD, LedProgrammer
-from kopt.expansion import Expansion
+from kopt.expansion import first_expansion
 from kopt.ports import Answer, WriteRequest
 from kopt.problem import Problem
 from kopt.testing.fakes import ScriptedProgrammer
@@ -38,15 +38,7 @@ def first_ideas(problem: Problem, inner: ScriptedProgrammer, *, wanted: int) -> 
         search="set/one/arm/0",
         arm="arm",
         seed=0,
-        expansion=Expansion(
-            ordinal=0,
-            parent_node=0,
-            parent=None,
-            mode="initial",
-            num_candidates=wanted,
-            first_child=0,
-            seed=5,
-        ),
+        expansion=first_expansion(num_candidates=wanted, seed=5),
         parent=None,
     )
     return asyncio.run(LedProgrammer(inner, HereRewriter()).write(request))

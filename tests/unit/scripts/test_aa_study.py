@@ -7,10 +7,18 @@ import math
 import pytest
 from aa_study import settings_of
 from aa_study_counts import Rate, Series, lines_of, text_of, verdict_of
+from aa_study_kernels import WORK, source_of
 
 
 def series(**changes) -> Series:
-    made = {"size_us": 100.0, "elements": 1024, "gain": 0.0, "wanted": 300, "trials": 300}
+    made = {
+        "kind": "single",
+        "size_us": 100.0,
+        "elements": 1024,
+        "gain": 0.0,
+        "wanted": 300,
+        "trials": 300,
+    }
     return Series(**{**made, **changes})
 
 
@@ -72,3 +80,18 @@ def test_settings_are_named_and_known() -> None:
     assert settings_of(["device=cuda", "races_each=2"])["races_each"] == "2"
     with pytest.raises(ValueError, match="expected one of device"):
         settings_of(["races=2"])
+
+
+@pytest.mark.parametrize("kind", ["single", "launches"])
+def test_kernels_compute_the_same_and_one_of_them_three_per_cent_less(kind) -> None:
+    torch = pytest.importorskip("torch")
+    equal, less = WORK[kind]
+    assert equal.gain == 0.0
+    assert less.gain == pytest.approx(0.03, abs=0.0005)
+    made = {}
+    for work in (less.mine, less.theirs):
+        names: dict = {}
+        exec(source_of(kind, name="Model", work=work, elements=64), names)
+        torch.manual_seed(1)
+        made[work] = names["Model"]()(*names["get_inputs"]())
+    assert torch.equal(*made.values())

@@ -30,7 +30,12 @@ def test_half_of_the_gpus_serve_a_pool_and_the_others_time_candidates(tmp_path):
         vllm=PoolConfig(python=str(fake.python), replicas=1, tensor_parallel=2),
     )
     cluster = Cluster(
-        device="cuda", devices=2, build_workers=1, programmer_workers=1, lanes=frozenset()
+        device="cuda",
+        devices=2,
+        devices_here=2,
+        build_workers=1,
+        programmer_workers=1,
+        lanes=frozenset(),
     )
 
     async def scenario() -> list[list[str]]:

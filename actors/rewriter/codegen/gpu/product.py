@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -21,7 +20,7 @@ from kopt.actors.rewriter.codegen.gpu.product_source import (
     split_grid,
     split_source,
 )
-from kopt.actors.rewriter.codegen.kernel import FusedKernel
+from kopt.actors.rewriter.codegen.kernel import FusedKernel, SharedDefinitions
 from kopt.actors.rewriter.codegen.schedule import ProductWay, Schedule
 
 LIBRARY_FLOPS = 5.1e13
@@ -59,20 +58,13 @@ def products(graph: fx.GraphModule, *, schedule: Schedule) -> list[FusedKernel]:
         return []
     tile = TILES[schedule.gpu_product]
     made: list[FusedKernel] = []
-    names: dict[str, str] = {}
+    definitions = SharedDefinitions("product")
     for node in graph.graph.nodes:
         read = _read(node)
         if read is None or not _pays(*read[:2], tile=tile):
             continue
-        name = f"product_{len(names)}"
-        kernel = _kernel(node, *read, name=name, tile=tile)
-        key = kernel.definition.replace(name, "product")
-        if key in names:
-            call = kernel.call.replace(f" {name}(", f" {names[key]}(")
-            kernel = replace(kernel, name=names[key], definition="", call=call)
-        else:
-            names[key] = name
-        made.append(kernel)
+        kernel = _kernel(node, *read, name=definitions.next_name, tile=tile)
+        made.append(definitions.shared(kernel))
     return made
 
 

@@ -103,35 +103,49 @@ def split_grid(operand: Operand, tile: ProductTile) -> str:
     return f"{-(-operand.rows // SPLIT_TILE)}, {across}, {operand.batch}"
 
 
+def _walk(rows: int, cols: int, tile: ProductTile, *, wide: str) -> str:
+    """The lines that say which rows, columns and matrix a program of a product has."""
+    tiles_r, tiles_c = -(-rows // tile.rows), -(-cols // tile.cols)
+    return f"""\
+    program = tl.program_id(0)
+    item = tl.program_id(1){wide}
+    band = program // {GROUP * tiles_c} * {GROUP}
+    height = tl.minimum({tiles_r} - band, {GROUP})
+    inside = program % {GROUP * tiles_c}
+    r = (band + inside % height) * {tile.rows} + tl.arange(0, {tile.rows})
+    c = (inside // height) * {tile.cols} + tl.arange(0, {tile.cols})
+    k = tl.arange(0, {tile.depth})
+"""
+
+
+def _edges(rows: int, cols: int, tile: ProductTile) -> tuple[str, str, str]:
+    """Rows and columns that may be read, the last ones again beyond the end, and a store's mask."""
+    whole_r, whole_c = rows % tile.rows == 0, cols % tile.cols == 0
+    masks = [] if whole_r else [f"(r < {rows})[:, None]"]
+    masks += [] if whole_c else [f"(c < {cols})[None, :]"]
+    return (
+        "r" if whole_r else f"tl.minimum(r, {rows - 1})",
+        "c" if whole_c else f"tl.minimum(c, {cols - 1})",
+        f", mask={' & '.join(masks)}" if masks else "",
+    )
+
+
 def product_source(
     kernel: str, left: Operand, right: Operand, *, tile: ProductTile, has_bias: bool
 ) -> str:
     """Return the kernel that multiplies cut operands: left · rightᵀ (+ bias), row-major."""
     pitch = padded(left.depth, tile)
     rows, cols = left.rows, right.rows
-    tiles_m, tiles_n = -(-rows // tile.rows), -(-cols // tile.cols)
     far = left.batch * max(rows * pitch, cols * pitch, rows * cols) >= FAR
     wide = ".to(tl.int64)" if far else ""
-    whole_m, whole_n = rows % tile.rows == 0, cols % tile.cols == 0
-    row = "r" if whole_m else f"tl.minimum(r, {rows - 1})"
-    col = "c" if whole_n else f"tl.minimum(c, {cols - 1})"
-    masks = [] if whole_m else [f"(r < {rows})[:, None]"]
-    masks += [] if whole_n else [f"(c < {cols})[None, :]"]
-    guard = f", mask={' & '.join(masks)}" if masks else ""
+    row, col, guard = _edges(rows, cols, tile)
     given = "a_high, a_low, b_high, b_low, " + ("bias, out" if has_bias else "out")
     bias = f"    total += tl.load(bias + {col})[None, :]\n" if has_bias else ""
     precision = 'input_precision="tf32"'
     return f"""\
 @triton.jit
 def {kernel}({given}):
-    program = tl.program_id(0)
-    item = tl.program_id(1){wide}
-    band = program // {GROUP * tiles_n} * {GROUP}
-    height = tl.minimum({tiles_m} - band, {GROUP})
-    inside = program % {GROUP * tiles_n}
-    r = (band + inside % height) * {tile.rows} + tl.arange(0, {tile.rows})
-    c = (inside // height) * {tile.cols} + tl.arange(0, {tile.cols})
-    k = tl.arange(0, {tile.depth})
+{_walk(rows, cols, tile, wide=wide)}\
     a_at = item * {rows * pitch} + {row}[:, None]{wide} * {pitch} + k[None, :]
     b_at = item * {cols * pitch} + {col}[None, :]{wide} * {pitch} + k[:, None]
     total = tl.zeros(({tile.rows}, {tile.cols}), tl.float32)
@@ -165,16 +179,10 @@ def direct_source(
     direct, cut = (right, left) if turned else (left, right)
     pitch, depth = padded(cut.depth, tile), cut.depth
     rows, cols = direct.rows, cut.rows
-    tiles_r, tiles_c = -(-rows // tile.rows), -(-cols // tile.cols)
     item, row, step = direct.strides
     reach = direct.batch * max(item, rows * cols, cols * pitch)
     wide = ".to(tl.int64)" if max(reach, rows * row + depth * step) >= FAR else ""
-    whole_r, whole_c = rows % tile.rows == 0, cols % tile.cols == 0
-    r = "r" if whole_r else f"tl.minimum(r, {rows - 1})"
-    c = "c" if whole_c else f"tl.minimum(c, {cols - 1})"
-    masks = [] if whole_r else [f"(r < {rows})[:, None]"]
-    masks += [] if whole_c else [f"(c < {cols})[None, :]"]
-    guard = f", mask={' & '.join(masks)}" if masks else ""
+    r, c, guard = _edges(rows, cols, tile)
     inside = "" if depth == pitch else f", mask=(at + k < {depth})[None, :], other=0.0"
     given = "b_high, b_low, source, " + ("bias, out" if has_bias else "out")
     place = f"r[:, None] + c[None, :]{wide} * {rows}"
@@ -187,14 +195,7 @@ def direct_source(
     return f"""\
 @triton.jit
 def {kernel}({given}):
-    program = tl.program_id(0)
-    item = tl.program_id(1){wide}
-    band = program // {GROUP * tiles_c} * {GROUP}
-    height = tl.minimum({tiles_r} - band, {GROUP})
-    inside = program % {GROUP * tiles_c}
-    r = (band + inside % height) * {tile.rows} + tl.arange(0, {tile.rows})
-    c = (inside // height) * {tile.cols} + tl.arange(0, {tile.cols})
-    k = tl.arange(0, {tile.depth})
+{_walk(rows, cols, tile, wide=wide)}\
     a_at = item * {item} + {r}[:, None]{wide} * {row} + k[None, :] * {step}
     b_at = item * {cols * pitch} + {c}[None, :]{wide} * {pitch} + k[:, None]
     total = tl.zeros(({tile.rows}, {tile.cols}), tl.float32)

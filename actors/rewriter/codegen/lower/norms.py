@@ -30,6 +30,15 @@ def _affine(y: Expr, weight: Expr | None, bias: Expr | None) -> Expr:
     return y if bias is None else y + bias
 
 
+def _affine_by_channel(y: Expr, weight: Expr | None, bias: Expr | None) -> Expr:
+    rank = len(y.shape)
+    return _affine(
+        y,
+        None if weight is None else _by_channel(weight, rank),
+        None if bias is None else _by_channel(bias, rank),
+    )
+
+
 @lowers("aten.layer_norm.default")
 def _(
     context: Context,
@@ -89,12 +98,7 @@ def _group_norm(
 ) -> Expr:
     grouped = x.reshape((x.shape[0], num_groups, prod(x.shape[1:]) // num_groups))
     y = _normalised(grouped, (-1,), eps)[0].reshape(x.shape)
-    rank = len(x.shape)
-    return _affine(
-        y,
-        None if weight is None else _by_channel(weight, rank),
-        None if bias is None else _by_channel(bias, rank),
-    )
+    return _affine_by_channel(y, weight, bias)
 
 
 @lowers("aten.batch_norm.default")
@@ -146,11 +150,7 @@ def _batch_norm(
             raise Unsupported("an evaluating batch norm without statistics")
         factor = (running_var + float(eps)).unary("rsqrt")
         y = (x - _by_channel(running_mean, rank)) * _by_channel(factor, rank)
-    return _affine(
-        y,
-        None if weight is None else _by_channel(weight, rank),
-        None if bias is None else _by_channel(bias, rank),
-    )
+    return _affine_by_channel(y, weight, bias)
 
 
 @lowers("aten.instance_norm.default")

@@ -1,0 +1,21 @@
+"""A job of a multirun, as it is started or gone on with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kopt.config import RunConfig
+from kopt.data.rundir import RunDir
+from kopt.problem import Problem
+
+
+class FleetEntry(NamedTuple):
+    """One job."""
+
+    label: str
+    """What the user knows it by."""
+    config: RunConfig
+    problems: Sequence[Problem]
+    """What it searches; none where nothing could be cut out of its compiled models."""
+    run: RunDir

@@ -1,0 +1,76 @@
+"""A problem in numbers, in words: sizes that its source only computes, and the times to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kopt.prompts.templates import filled
+from kopt.prompts.verdict_text import BASELINE_WORDS, BYTES_ALONE, LEAST_SHARE, in_us
+from kopt.survey import SizedTensor, Survey
+from kopt.timing import Baseline
+
+MAX_TENSORS = 8
+"""Of inputs, and of outputs, that are listed, the first ones."""
+MAX_STATE = 3
+"""Of parameters and buffers, the largest ones: those whose sizes an author reckons with."""
+
+
+def survey_text(survey: Survey | None) -> str:
+    """Return the section; empty where nothing is known."""
+    if survey is None:
+        return ""
+    lines = [_forward(survey), _state(survey.state), _cases(survey.num_cases), _times(survey)]
+    shown = "\n".join(f"- {line}" for line in lines if line)
+    return filled("survey", lines=shown) if shown else ""
+
+
+def _forward(survey: Survey) -> str:
+    if not survey.outputs:
+        return ""
+    taken = _list([_form(each) for each in survey.inputs], most=MAX_TENSORS)
+    given = _list([_form(each) for each in survey.outputs], most=MAX_TENSORS)
+    return f"`forward`: {taken or 'no tensor'} to {given}."
+
+
+def _state(tensors: Sequence[SizedTensor]) -> str:
+    if not tensors:
+        return ""
+    number = sum(each.num_elements for each in tensors)
+    largest = sorted(tensors, key=lambda each: -each.num_elements)
+    named = _list([f"`{each.name}` {_form(each)}" for each in largest], most=MAX_STATE)
+    return f"Its state, {number:,} elements: {named}."
+
+
+def _cases(number: int) -> str:
+    if number == 1:
+        return ""
+    return f"It has to be right for {number - 1} more argument lists; the first one is timed."
+
+
+def _times(survey: Survey) -> str:
+    known = dict(survey.baselines_us)
+    if survey.baseline is None or survey.baseline not in known:
+        return ""
+    times = ", ".join(
+        f"{words} {in_us(known[name])} us{_of_speedups(name, survey)}"
+        for name, words in BASELINE_WORDS.items()
+        if name in known
+    )
+    aim = ""
+    if survey.sol_us is not None and survey.sol_us >= LEAST_SHARE * known[survey.baseline]:
+        aim = f"; speed of light {in_us(survey.sol_us)} us ({BYTES_ALONE})"
+    return f"A call here: {times}{aim}."
+
+
+def _of_speedups(name: Baseline, survey: Survey) -> str:
+    return " (the baseline)" if name == survey.baseline else ""
+
+
+def _form(tensor: SizedTensor) -> str:
+    return f"{tensor.dtype} [{', '.join(map(str, tensor.shape))}]"
+
+
+def _list(words: Sequence[str], *, most: int) -> str:
+    more = len(words) - most
+    shown = ", ".join(words[:most])
+    return f"{shown}, … {more} more" if more > 0 else shown

@@ -1,0 +1,51 @@
+"""A survey: what a problem is in numbers, before anybody writes a candidate for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from kopt.timing import Baseline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizedTensor:
+    """A tensor without its content."""
+
+    name: str
+    """Of arguments and outputs its place (`[0]`, `[1][2]`; empty for an output that is alone), of
+    the state its key."""
+    shape: tuple[int, ...]
+    dtype: str
+    """As torch names it: `float32`."""
+
+    @property
+    def num_elements(self) -> int:
+        """The product of the shape; 1 for a single number."""
+        number = 1
+        for size in self.shape:
+            number *= size
+        return number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What the evaluator found of a problem at its reference, on the device that it judges on."""
+
+    inputs: tuple[SizedTensor, ...] = ()
+    """Tensors of the timed call's arguments, in their order."""
+    outputs: tuple[SizedTensor, ...] = ()
+    state: tuple[SizedTensor, ...] = ()
+    """Parameters and buffers."""
+    num_cases: int = 1
+    """Argument lists that a candidate must be right on: that one, and those of
+    `get_input_cases()`."""
+    baseline: Baseline | None = None
+    """What speed-ups are against; None where nothing was measured."""
+    baselines_us: tuple[tuple[Baseline, float], ...] = ()
+    """Median of one call of each baseline that was measured, in microseconds."""
+    sol_us: float | None = None
+    """Least time of the bytes that have to move; None where it is unknown."""
+
+    def untimed(self) -> Survey:
+        """Return it without what was measured: the same each time."""
+        return replace(self, baseline=None, baselines_us=(), sol_us=None)

@@ -1,0 +1,92 @@
+"""What prompts say of a problem in numbers, of the deadlines and of what is installed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from kopt.ports import Deadlines, Survey, Target, Terms
+from kopt.prompts import build
+from kopt.prompts.hardware_text import device_text
+from kopt.prompts.policy_text import limits_text
+from kopt.prompts.survey_text import survey_text
+from kopt.survey import SizedTensor
+from kopt.testing.small_fleet import small_request
+
+
+def sized(name: str, *shape: int, dtype: str = "float32") -> SizedTensor:
+    return SizedTensor(name=name, shape=shape, dtype=dtype)
+
+
+PRODUCT = Survey(
+    inputs=(sized("[0]", 32768, 1024), sized("[1]", 32768, dtype="int64")),
+    outputs=(sized("", 32768, 4096),),
+    state=(sized("bias", 4096), sized("weight", 4096, 1024)),
+    baseline="compile",
+    baselines_us=(("compile", 5927.0), ("eager", 8212.0)),
+    sol_us=140.0,
+)
+
+
+def test_sizes_and_the_times_to_beat_are_told_in_numbers() -> None:
+    # 4096 + 4096 · 1024 elements; the largest first.
+    assert survey_text(PRODUCT) == (
+        "## In numbers\n\n"
+        "- `forward`: float32 [32768, 1024], int64 [32768] to float32 [32768, 4096].\n"
+        "- Its state, 4,198,400 elements: `weight` float32 [4096, 1024], `bias` float32 [4096].\n"
+        "- A call here: eager PyTorch 8212 us, torch.compile 5927 us (the baseline); speed of "
+        "light 140 us (inputs and outputs moved once; operations do not count)."
+    )
+
+
+def test_of_many_tensors_the_largest_are_named_and_the_rest_is_counted() -> None:
+    state = tuple(sized(f"layers.{number}.weight", number + 1, 8) for number in range(40))
+    text = survey_text(dataclasses.replace(PRODUCT, state=state))
+    # 8 · (1 + … + 40) elements.
+    assert "Its state, 6,560 elements: `layers.39.weight` float32 [40, 8], " in text
+    assert "`layers.37.weight` float32 [38, 8], … 37 more." in text
+
+
+def test_further_argument_lists_are_counted() -> None:
+    text = survey_text(dataclasses.replace(PRODUCT, num_cases=4))
+    assert "It has to be right for 3 more argument lists; the first one is timed." in text
+
+
+def test_a_speed_of_light_that_is_no_aim_is_not_told() -> None:
+    assert "speed of light" not in survey_text(dataclasses.replace(PRODUCT, sol_us=59.0))
+    assert "speed of light" not in survey_text(dataclasses.replace(PRODUCT, sol_us=None))
+
+
+def test_what_was_not_looked_at_is_not_told() -> None:
+    assert survey_text(None) == ""
+    assert survey_text(Survey()) == ""
+    unmeasured = dataclasses.replace(PRODUCT, baseline=None, baselines_us=())
+    assert "A call here" not in survey_text(unmeasured)
+
+
+def test_the_numbers_follow_the_reference_in_every_prompt_of_a_problem() -> None:
+    for made in (
+        small_request(first=0, wanted=1),
+        dataclasses.replace(small_request(first=0, wanted=1), survey=PRODUCT),
+    ):
+        user = build(made)[1].text
+        assert ("## In numbers" in user) == (made.survey is not None)
+        assert user.index("## Reference") < user.index("## Task")
+    assert user.index("## Reference") < user.index("## In numbers") < user.index("## Task")
+
+
+def test_deadlines_are_told_in_seconds_where_they_are_known() -> None:
+    deadlines = Deadlines(build_s=180.0, load_s=60.0, call_s=2.5)
+    assert limits_text(deadlines) == " (build 180 s, construction 60 s, a call 2.5 s)"
+    assert limits_text(None) == ""
+    told = dataclasses.replace(small_request(first=0, wanted=1), terms=Terms(deadlines=deadlines))
+    assert "Every stage has a deadline (build 180 s, " in build(told)[0].text
+    assert "Every stage has a deadline, and" in build(small_request(first=0, wanted=1))[0].text
+
+
+def test_what_is_installed_is_told_of_both_kinds_of_device() -> None:
+    versions = (("Python", "3.12.3"), ("torch", "2.11.0 (CUDA 13.0)"))
+    for device, arch in (("cpu", "x86_64"), ("cuda", "sm_90")):
+        bare = Target(device=device, name="one", arch=arch, languages=("torch",))
+        assert "Installed" not in device_text(bare)
+        text = device_text(dataclasses.replace(bare, versions=versions))
+        assert "Installed are Python 3.12.3, torch 2.11.0 (CUDA 13.0)." in text
