@@ -59,7 +59,11 @@ def _line(detail: ErrorDetails, model: type[BaseModel]) -> str:
         close = close_keys(path, model=model)
         if path in close:
             parent = path.rpartition(".")[0]
-            return f"conf {path}: {parent}.kind has no such key, another kind of {parent} has"
+            # The tag of the union's member is ahead of the key.
+            return (
+                f"conf {path}: {parent}={detail['loc'][-2]} has no such key; "
+                f"{_kinds_with(path, model)} has"
+            )
         hint = f"did you mean {', '.join(close)}?" if close else "see conf/README.md"
         return f"conf {path}: no such key; {hint}"
     if detail["type"] == "missing":
@@ -93,6 +97,17 @@ def _keys(location: tuple[int | str, ...], model: type[BaseModel]) -> Iterator[s
             continue
         yield str(part)
         sections = [inner for field in known for inner in _sections(field.annotation)]
+
+
+def _kinds_with(path: str, model: type[BaseModel]) -> str:
+    """Return the kinds of a section that have a key: `search=mcts, search=beam`."""
+    sections: list[type[BaseModel]] = [model]
+    *parents, key = path.split(".")
+    for name in parents:
+        fields = [s.model_fields[name] for s in sections if name in s.model_fields]
+        sections = [inner for field in fields for inner in _sections(field.annotation)]
+    parent = ".".join(parents)
+    return ", ".join(f"{parent}={_kind(s)}" for s in sections if key in s.model_fields)
 
 
 def _kind(section: type[BaseModel]) -> object:

@@ -46,6 +46,8 @@ LAUNCH_US = 10.0
 """Of a GPU's timed call, for each launch: the device may have to wait for the host."""
 MAX_BUILD_BYTES = 256 << 20
 """Read of a candidate's binaries."""
+RECORDS = {"cpu": 3, "cuda": 1}
+"""Tries at a record that fits: a busy host makes one too long, a GPU's clock does not."""
 _BINARIES = (".so", ".cubin", ".o")
 
 
@@ -78,16 +80,19 @@ def provenance_gate(
     why = ""
     found: Provenance | None = None
     try:
-        mine = recorded_activity(
-            loaded.child,
-            number=number,
-            seed=session.sets[number].seed,
-            limit_s=bench.config.timeouts.timing_s,
-        )
         eager = _eager(bench, session, trail=trail)
+        for _ in range(RECORDS[bench.device]):
+            mine = recorded_activity(
+                loaded.child,
+                number=number,
+                seed=session.sets[number].seed,
+                limit_s=bench.config.timeouts.timing_s,
+            )
+            implausible = disbelieved(mine, timing=timing, reference=eager, device=bench.device)
+            if implausible is None:
+                break
         owner = _owner(bench.device, candidate, build_dir=build_dir, eager=eager)
         made = provenance(mine, owner=owner)
-        implausible = disbelieved(mine, timing=timing, reference=eager, device=bench.device)
         # Where a CPU's record says that hardly anything is the candidate's own, nobody gains by a
         # lie, and a host that was busy during the race is no reason to know nothing.
         if implausible is not None and (bench.device == "cuda" or made.own_share[0] > LITTLE):

@@ -98,18 +98,17 @@ def test_a_second_driver_is_refused_and_a_terminated_one_says_how_to_go_on(
     problem = tmp_path / "sums.py"
     problem.write_text(sums)
     run = tmp_path / "busy"
+    words = command("run", f"problem={problem}", f"out={tmp_path}", "name=busy", *quick)
+    # Long enough to be there yet when the second one was heard; it is ended before its time.
+    words[words.index("search.iterations=2")] = "search.iterations=40"
     driver = subprocess.Popen(
-        [
-            *command("run", f"problem={problem}", f"out={tmp_path}", "name=busy", *quick),
-            # Long enough to be there yet when the second one was heard; ended before its time.
-            "search.iterations=40",
-        ],
+        words,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     give_up_s = time.monotonic() + DEADLINE_S
-    while num_events(run) < 3 and time.monotonic() < give_up_s:
+    while num_events(run) < 3 and driver.poll() is None and time.monotonic() < give_up_s:
         time.sleep(0.02)
     second = subprocess.run(
         command("resume", str(run)), capture_output=True, text=True, check=False

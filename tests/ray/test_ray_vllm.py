@@ -123,7 +123,12 @@ def test_servers_get_their_gpus_from_ray_and_no_two_the_same(tmp_path: Path) -> 
         vllm=PoolConfig(python=str(fake.python), replicas=2, tensor_parallel=2),
     )
     cluster = Cluster(
-        device="cuda", devices=0, build_workers=1, programmer_workers=1, lanes=frozenset()
+        device="cuda",
+        devices=0,
+        devices_here=0,
+        build_workers=1,
+        programmer_workers=1,
+        lanes=frozenset(),
     )
 
     async def scenario() -> None:

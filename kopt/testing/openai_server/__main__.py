@@ -1,7 +1,8 @@
 """The scripted server as a command: prints its URL and serves until it is interrupted.
 
 Usage: python -m kopt.testing.openai_server [port=0] [seed=0] [model=scripted] [key=…]
-           [author=reference|stock|long|roles] [errors=0.05] [faulty=0.0] [delay_s=1.0] [spread=0.3]
+           [author=reference|stock|long|roles] [errors=0.05] [first_errors=0] [faulty=0.0]
+           [delay_s=1.0] [spread=0.3]
            [context_tokens=…]
 
 With author=reference, `kopt run programmer=openai programmer.base_url=URL` runs whole without a
@@ -26,6 +27,7 @@ DEFAULTS = {
     "key": "",
     "author": "reference",
     "errors": "0",
+    "first_errors": "0",
     "faulty": "0",
     "delay_s": "0",
     "spread": "0",
@@ -48,6 +50,7 @@ async def main(words: list[str]) -> None:
     server = ScriptedServer(
         Mixture(
             errors=float(options["errors"]),
+            first_errors=int(options["first_errors"]),
             faulty=float(options["faulty"]),
             delay_s=float(options["delay_s"]),
             spread=float(options["spread"]),

@@ -35,6 +35,8 @@ class Mixture:
 
     errors: float = 0.0
     """Share of requests that meet a transient error, in [0, 1]; each retry is drawn anew."""
+    first_errors: int = 0
+    """Attempts of each request, its first ones, that meet a transient error whatever is drawn."""
     faulty: float = 0.0
     """Share of the others whose answer is faulty, in [0, 1]."""
     delay_s: float = 0.0
@@ -48,7 +50,7 @@ class Mixture:
         # Mean of a log-normal: exp(mu + sigma^2 / 2).
         delay_s = self.delay_s * math.exp(rng.gauss(0.0, self.spread) - self.spread**2 / 2)
         draw = rng.random()
-        if draw < self.errors:
+        if asked.attempt < self.first_errors or draw < self.errors:
             return _delayed(rng.choice(TRANSIENT), delay_s / 10)
         if rng.random() < self.faulty:
             return _delayed(rng.choice(FAULTY), delay_s)
