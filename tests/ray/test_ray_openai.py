@@ -46,7 +46,8 @@ def run_kopt(problem: Path, url: str, *, out: Path, name: str) -> dict[str, obje
             "deterministic=true",
             "evaluate.compile=false",
             "evaluate.trials=1",
-            "evaluate.timing.max_pairs=10",  # fewer are not kept for the second run
+            "evaluate.timing.max_pairs=6",
+            "memory=off",  # it tells times, and the second run's may be others
             f"out={out}",
             f"name={name}",
             "--json",

@@ -1,10 +1,10 @@
-"""Every honest kernel of the table is judged correct, also on a busy host, beside other tests."""
+"""Every honest kernel of the table is judged correct."""
 
 from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.bar
+pytestmark = [pytest.mark.alone, pytest.mark.bar]
 
 
 def test_honest_kernel_is_correct(judge, kernel, record_property) -> None:

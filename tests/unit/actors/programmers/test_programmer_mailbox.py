@@ -218,7 +218,7 @@ def test_an_answer_that_cannot_be_used_is_refused_and_its_prompt_stays_open(
     async def person(prompt_id: str) -> None:
         bad = text if isinstance(text, bytes) else text.replace("{id}", prompt_id).encode()
         box.put(prompt_id, bad.replace(b"{id}", prompt_id.encode()))
-        await until(box.refused)
+        await until(lambda: box.refused() and box.heard("is refused"))  # one after the other
         assert box.open() == [prompt_id]
         (line,) = box.refused()
         assert line.startswith(f"{prompt_id}.refused-1.md: ")
