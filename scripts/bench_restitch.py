@@ -171,7 +171,7 @@ def _stitched(problem: Problem, *, device: str) -> Row:
         try:
             with torch.no_grad():
                 subject.model(*subject.given)
-        except Exception as error:
+        except Exception as error:  # a model's own: it does not run at these sizes
             raise ProblemError(problem.name, f"{type(error).__name__}: {error}") from error
         before = state_of(subject.model)
         captured = capture(subject.model, subject.given)

@@ -116,7 +116,11 @@ def _chain(
     return compiled, again, subject.given, folder
 
 
-def _timed(call: Callable[..., Any], given: Any, sync: Callable[[], None]) -> float:  # noqa: ANN401
+def _timed(
+    call: Callable[..., Any],
+    given: Any,  # noqa: ANN401 - what the model is called with
+    sync: Callable[[], None],
+) -> float:
     """Milliseconds of one call."""
     import torch
 

@@ -22,7 +22,14 @@ def load_subject_of(problem: Problem, *, device: str, folder: str) -> Any:  # no
     )
 
 
-def import_exported(problem: Problem, recipe: Any, *, given: int, folder: str, device: str) -> Any:  # noqa: ANN401
+def import_exported(
+    problem: Problem,
+    recipe: Any,  # noqa: ANN401 - a Recipe
+    *,
+    given: int,
+    folder: str,
+    device: str,
+) -> Any:  # noqa: ANN401 - a module
     """The exported file with no kernel replaced, imported: its ModelNew."""
     from kopt.actors.child.module import construct, import_source, init_arguments
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import cast
 
-from kopt.agent_call import AUTHORS, AgentCall, AgentReply, CallPlace, PastCall, Say
+from kopt.agent_call import AUTHORS, Agent, AgentCall, AgentReply, CallPlace, PastCall, Say
 from kopt.driver.task import SearchTask
 from kopt.events import AgentCalled
 from kopt.identity import canonical_json
@@ -93,9 +94,8 @@ class AgentDesk:
 
 def place_of(event: AgentCalled) -> CallPlace:
     """Return where a journalled call stands in its search."""
-    # The journal holds what CallPlace held.
-    agent: str = event.agent
-    return CallPlace(event.expansion, agent, event.slot, event.turn)  # type: ignore[arg-type]
+    # The journal takes any name; only roles are written.
+    return CallPlace(event.expansion, cast("Agent", event.agent), event.slot, event.turn)
 
 
 def _messages(text: str) -> tuple[Message, ...]:
