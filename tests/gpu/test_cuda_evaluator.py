@@ -20,7 +20,7 @@ CONFIG = EvaluateConfig(
     compile=False,
     trials=1,
     timeouts=TimeoutConfig(load_s=120.0, correctness_s=30.0, timing_s=60.0, reference_s=120.0),
-    timing=TimingConfig(min_pairs=4, max_pairs=8),
+    timing=TimingConfig(max_pairs=20),
 )
 
 MODEL = """
