@@ -1,9 +1,10 @@
 """Kernels whose speed-up is known, and pairs of new processes in which they are raced.
 
-Of one launch: an elementwise function of some hundred operations an element, so that a call of a
-hundred microseconds is one kernel that fills a device many times over, with a few megabytes of
-input. The reference computes its rows, of which an equal candidate computes as many; where a gain
-is to be found, the reference computes 3 % more rows and leaves those out of its output.
+Of one launch: a scan down the rows of a matrix, in which each thread has a column to itself and
+goes through its rows one after the other: 3 % more rows are 3 % more time, whatever the device (of
+an elementwise kernel as long, 3 % more blocks were 1 % or 38 % more time, where the last of them
+make a device go round once more). An equal candidate scans as many rows as the reference; where a
+gain is to be found, the reference scans 3 % more and leaves those out of its output.
 
 Of many launches: a chain of torch.relu, which once or many times is the same function. A call of a
 hundred microseconds is 33 kernels of three, and what a host takes to launch them may show.
@@ -26,31 +27,33 @@ from kopt.problem import Problem
 Kind = Literal["single", "launches"]
 
 EQUAL, MORE = 100, 103
-"""Rows of a call of one launch, and those of a reference with 3 % more."""
+"""Of a scan's rows, and of a reference's with 3 % more."""
+COLUMNS: dict[DeviceName, int] = {"cpu": 64, "cuda": 16_384}
+"""Of a scan: threads enough for every processor of a device, and rows enough for its time."""
 STEPS, MORE_STEPS = 33, 34
 CHUNK = 64
-"""Elements come in multiples of this."""
+"""Elements of a chain come in multiples of this, those of a scan in hundreds of rows."""
 CLOSE = 0.3
 """A call that is off the wanted time by no more will do."""
 SIZINGS = 3
 FIRST_ELEMENTS: dict[tuple[Kind, DeviceName], int] = {
-    ("single", "cpu"): 64,
-    ("single", "cuda"): 32_768,
+    ("single", "cpu"): EQUAL * COLUMNS["cpu"],
+    ("single", "cuda"): 3 * EQUAL * COLUMNS["cuda"],
     ("launches", "cpu"): 8_192,
     ("launches", "cuda"): 1 << 20,
 }
-"""Of a row, or of the whole input of a chain: where sizing begins."""
+"""Of the input of an equal candidate: where sizing begins."""
 SINGLE = """\
 import torch
 
 
 class {name}(torch.nn.Module):
     def forward(self, x):
-        return torch.polygamma(2, x[:{work}])[:{equal}]
+        return torch.cummax(x[:{work}], dim=0).values[:{equal}]
 
 
 def get_inputs():
-    return [torch.rand({more}, {elements}) + 1.0]
+    return [torch.randn({more}, {columns})]
 """
 CHAIN = """\
 import torch
@@ -88,17 +91,33 @@ WORK: dict[Kind, tuple[Work, Work]] = {
 """Equal work, and 3 % less."""
 
 
-def source_of(kind: Kind, *, name: str, work: int, elements: int) -> str:
+def source_of(
+    kind: Kind, *, name: str, work: int, elements: int, device: DeviceName = "cpu"
+) -> str:
     """Return the text of a reference or of a candidate.
 
     Args:
         kind: of kernel.
         name: of its class.
-        work: rows or steps that it computes.
-        elements: of a row, or of the input.
+        work: of `WORK`.
+        elements: of the input of an equal candidate, a multiple of `chunk_of`.
+        device: that it is to keep busy.
     """
-    text = SINGLE if kind == "single" else CHAIN
-    return text.format(name=name, work=work, equal=EQUAL, more=MORE, elements=elements)
+    if kind == "launches":
+        return CHAIN.format(name=name, work=work, elements=elements)
+    hundreds = elements // chunk_of(kind, device)
+    return SINGLE.format(
+        name=name,
+        work=work * hundreds,
+        equal=EQUAL * hundreds,
+        more=MORE * hundreds,
+        columns=COLUMNS[device],
+    )
+
+
+def chunk_of(kind: Kind, device: DeviceName) -> int:
+    """Return what elements come in multiples of."""
+    return CHUNK if kind == "launches" else EQUAL * COLUMNS[device]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +138,7 @@ class Ring:
             Judged, ChildFailed, ProblemError, WorkerLost: as `RaceStudy.rematch`.
         """
         texts = [
-            source_of(self.kind, name=name, work=amount, elements=elements)
+            source_of(self.kind, name=name, work=amount, elements=elements, device=self.device)
             for name, amount in (("Model", work.theirs), ("ModelNew", work.mine))
         ]
         builds = Path(tempfile.mkdtemp(dir=self.folder))
@@ -138,6 +157,6 @@ class Ring:
                 found_us = rematch.baseline_us
             if abs(found_us / size_us - 1.0) <= CLOSE:
                 break
-            wanted = int(elements * size_us / found_us)
-            elements = max(CHUNK, wanted // CHUNK * CHUNK)
+            chunk = chunk_of(self.kind, self.device)
+            elements = max(1, round(elements * size_us / found_us / chunk)) * chunk
         return elements, found_us

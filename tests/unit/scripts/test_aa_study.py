@@ -7,7 +7,7 @@ import math
 import pytest
 from aa_study import settings_of
 from aa_study_counts import Rate, Series, lines_of, text_of, verdict_of
-from aa_study_kernels import WORK, source_of
+from aa_study_kernels import WORK, chunk_of, source_of
 
 
 def series(**changes) -> Series:
@@ -22,6 +22,11 @@ def series(**changes) -> Series:
     return Series(**{**made, **changes})
 
 
+def gains(**changes) -> Series:
+    made = {"gain": 0.03, "wanted": 100, "trials": 100, "centers": [math.log(1.03)]}
+    return series(**{**made, **changes})
+
+
 def test_a_rate_has_its_exact_interval() -> None:
     # Nothing in 300: 1 - 0.025 ** (1 / 300).
     low, high = Rate(count=0, trials=300).interval
@@ -31,19 +36,25 @@ def test_a_rate_has_its_exact_interval() -> None:
 
 @pytest.mark.parametrize(("wins", "is_fair"), [(0, True), (1, True), (2, False)])
 def test_one_equal_kernel_in_three_hundred_may_be_called_faster(wins, is_fair) -> None:
-    found = [series(interval=wins), series(gain=0.03, wanted=100, trials=100, interval=96)]
+    found = [series(interval=wins), gains(interval=96)]
     assert verdict_of(found).is_fair is is_fair
     assert verdict_of(found).holds is is_fair
 
 
 @pytest.mark.parametrize(("caught", "is_keen"), [(95, False), (96, True)])
 def test_more_than_95_of_100_true_gains_must_be_found(caught, is_keen) -> None:
-    found = [series(), series(gain=0.03, wanted=100, trials=100, interval=caught)]
-    assert verdict_of(found).is_keen is is_keen
+    assert verdict_of([series(), gains(interval=caught)]).is_keen is is_keen
+
+
+def test_a_gain_that_is_another_by_the_clock_shows_nothing() -> None:
+    assert verdict_of([series(), gains(interval=100, centers=[math.log(1.038)])]).is_keen
+    far = verdict_of([series(), gains(interval=100, centers=[math.log(1.378)])])
+    assert far.gains_off == pytest.approx(0.348)
+    assert not far.is_keen
 
 
 def test_a_study_that_ran_out_of_time_shows_nothing() -> None:
-    found = [series(trials=299), series(gain=0.03, wanted=100, trials=100, interval=100)]
+    found = [series(trials=299), gains(interval=100)]
     assert not verdict_of(found).holds
     assert lines_of(verdict_of(found))[-1].startswith("not complete")
 
@@ -91,7 +102,8 @@ def test_kernels_compute_the_same_and_one_of_them_three_per_cent_less(kind) -> N
     made = {}
     for work in (less.mine, less.theirs):
         names: dict = {}
-        exec(source_of(kind, name="Model", work=work, elements=64), names)
+        elements = chunk_of(kind, "cpu")
+        exec(source_of(kind, name="Model", work=work, elements=elements), names)
         torch.manual_seed(1)
         made[work] = names["Model"]()(*names["get_inputs"]())
     assert torch.equal(*made.values())
