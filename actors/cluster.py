@@ -172,6 +172,8 @@ def _start_local(config: ClusterConfig, device: str, scratch: str) -> None:
             object_store_memory=config.object_store_mb * 1_000_000,
             _temp_dir=scratch,
         )
+    except (TypeError, ValueError, AttributeError):
+        raise  # a fault of what it was given, or of ours
     except Exception as error:  # Ray raises bare ones where a process of its own is late or dies
         first = " ".join(str(error).split())[:200]
         raise KoptError(

@@ -105,6 +105,15 @@ def test_one_plus_erf_has_its_limits_and_passes_nan_on(math, tmp_path) -> None:
     assert torch.equal(found.isnan(), wanted.isnan())
     error = (found.double() - wanted)[~wanted.isnan()].abs().max().item()
     assert error < {"exact": 2.5e-7, "fast": 5e-7}[math]  # one unit of 2 is 2.4e-7
+    assert not found[x < -4.3].any()
+
+
+@pytest.mark.parametrize("math", ["exact", "fast"])
+def test_gelu_is_nothing_far_below_zero_however_far(math, tmp_path) -> None:
+    x = -torch.logspace(0.7, 30, 999)
+    (found,), source = fused(lambda x: F.gelu(x) * 1.0, x, tmp_path, cpu_math=math)
+    assert "k_one_plus_erf(" in source
+    torch.testing.assert_close(found.double(), F.gelu(x.double()), rtol=0, atol=2e-6)
 
 
 def test_exp_overflows_and_underflows_where_it_should(tmp_path) -> None:
