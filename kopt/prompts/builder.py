@@ -200,7 +200,8 @@ def _task(request: WriteRequest, budget: Budget) -> str:
 
 def _version(request: WriteRequest, budget: Budget) -> str:
     if request.parent is None:
-        return ""
+        given = middle_out(request.problem.given, max_characters=budget.version)
+        return filled("given", source=fenced(given, info="python")) if given else ""
     candidate = request.parent.candidate
     source = middle_out(candidate.source, max_characters=budget.version)
     return filled(

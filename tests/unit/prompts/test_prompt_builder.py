@@ -176,6 +176,18 @@ def test_a_cast_of_the_problem_is_said() -> None:
     assert "cast to" not in user_text(made)
 
 
+def test_a_kernel_that_a_problem_comes_with_is_shown_to_who_begins_and_not_beside_a_version() -> (
+    None
+):
+    for case, times in (("initial", 1), ("optimize", 0)):
+        made = request(case)
+        problem = dataclasses.replace(made.problem, given="class ModelNew(Old): ...")
+        text = user_text(dataclasses.replace(made, problem=problem))
+        assert text.count("class ModelNew(Old): ...") == times
+        assert ("## The version that is there" in text) == bool(times)
+    assert "## The version that is there" not in user_text(request("initial"))
+
+
 def test_a_long_log_keeps_its_last_lines_and_the_first_errors() -> None:
     log = "\n".join(["a.h:1: error: first", *(f"note {n}" for n in range(1_000)), "last"])
     text = user_text(request(verdict=CompileFailed(stage="build", log=log)), log=100)
