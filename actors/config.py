@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from kopt.evaluation import Track
 from kopt.ladder import LadderName
-from kopt.part_file import PluginKind
+from kopt.plugin_kind import PluginKind
 from kopt.reward import RewardBaseline
 from kopt.section import Section
 from kopt.timing import TimingProtocol

@@ -1,17 +1,19 @@
-"""The device lane's worker: a supervisor as a plain class, wrapped as a Ray actor by its pool."""
+"""The device lane's worker: a supervisor as a plain class, wrapped as a Ray actor by its pool.
+
+Light, for the drivers that name it: the supervisor is loaded where the worker starts.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kopt.actors.builder import BuildResult
-from kopt.actors.child.memory import Place
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.device_facts import device_facts
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.metrics import DeviceMetrics
-from kopt.actors.supervisor.supervisor import Supervisor
 from kopt.actors.supervisor.supply import Supply
 from kopt.candidate import Candidate
 from kopt.device_health import DeviceFacts
@@ -19,6 +21,9 @@ from kopt.evaluation import Evaluation
 from kopt.ports import Target
 from kopt.problem import Problem
 from kopt.survey import Survey
+
+if TYPE_CHECKING:
+    from kopt.actors.child.memory import Place
 
 
 class DeviceWorker:
@@ -45,6 +50,8 @@ class DeviceWorker:
         Raises:
             ConfigError: the device is not here.
         """
+        from kopt.actors.supervisor.supervisor import Supervisor
+
         self.number = number
         self._device: DeviceName = device
         self._supervisor = Supervisor(

@@ -28,7 +28,8 @@ from kopt.driver.turns import Share
 from kopt.errors import ConfigError
 from kopt.foreign_language import take_up
 from kopt.memory.config import MemoryConfig
-from kopt.part_file import PluginKind, part_label
+from kopt.part_file import part_label
+from kopt.plugin_kind import PluginKind
 from kopt.ports import Orchestration
 from kopt.reward import LOG_SPEEDUP, RewardBaseline, RewardRule
 from kopt.search.config import MctsConfig, SearchConfig

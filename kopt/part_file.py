@@ -11,9 +11,6 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
-
-from pydantic import AfterValidator, StringConstraints
 
 from kopt.errors import ConfigError
 
@@ -38,14 +35,6 @@ def with_whole_path(kind: str) -> str:
     if match is None:
         return kind
     return f"{Path(match['file']).expanduser().resolve()}:{match['name']}"
-
-
-PluginKind = Annotated[
-    str,
-    StringConstraints(pattern=r"^(?:[^/]+/[^/]+|.+\.py:[A-Za-z_]\w*)$"),
-    AfterValidator(with_whole_path),
-]
-"""`package/name`, the name of an entry point, or `path/to/mine.py:NAME`."""
 
 
 def load_part(kind: str, *, what: str) -> object:

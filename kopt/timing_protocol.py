@@ -21,8 +21,6 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.special import stdtrit
-
 from kopt.timing import TimingProtocol, median_ci
 
 DO_BENCH_WARM_UP_US = 25_000.0
@@ -100,6 +98,8 @@ def figure_ci_us(
     mean = figure_us(calls_us, protocol=protocol)
     if len(calls_us) < 2:
         return mean, mean
+    from scipy.special import stdtrit  # half a second, which few protocols need
+
     error = statistics.stdev(calls_us, mean) / math.sqrt(len(calls_us))
     half = float(stdtrit(len(calls_us) - 1, 0.5 + level / 2.0)) * error
     return mean - half, mean + half

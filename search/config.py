@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator
 
-from kopt.part_file import PluginKind
+from kopt.plugin_kind import PluginKind
 from kopt.section import Section, kind_of
 
 

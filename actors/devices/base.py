@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-import torch
+if TYPE_CHECKING:  # drivers name devices without torch, children need no ports
+    import torch
 
-from kopt.actors.child.memory import TensorSpec
-from kopt.ports import Target
-from kopt.speed_of_light import Memory
+    from kopt.actors.child.memory import TensorSpec
+    from kopt.ports import Target
+    from kopt.speed_of_light import Memory
 
 DeviceName = Literal["cpu", "cuda"]
 

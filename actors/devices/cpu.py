@@ -5,15 +5,16 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns  # bound before a candidate could patch the time module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from kopt.actors.child.memory import TensorSpec
 from kopt.actors.devices.base import Call, DeviceName, Pace, TimedCalls
-from kopt.data.manifest import cpu_model
-from kopt.ports import Target
 from kopt.speed_of_light import Memory
+
+if TYPE_CHECKING:
+    from kopt.ports import Target
 
 LEAST_BYTES = 1 << 20
 """Less is not measured: the time of the operation itself would count."""
@@ -96,6 +97,9 @@ class CpuDevice:
 
 def cpu_target() -> Target:
     """Return the host's processor as a target."""
+    from kopt.data.manifest import cpu_model  # for supervisors: a child begins without
+    from kopt.ports import Target
+
     return Target(
         device="cpu", name=cpu_model(), arch=platform.machine(), languages=("cpp", "torch")
     )

@@ -18,7 +18,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -31,8 +31,10 @@ from kopt.actors.devices.cuda_l2 import PersistingL2
 from kopt.actors.devices.cuda_memory import map_device_tensor
 from kopt.candidate import Language
 from kopt.errors import ConfigError
-from kopt.ports import Target
 from kopt.speed_of_light import Memory, gpu_bytes_per_s
+
+if TYPE_CHECKING:
+    from kopt.ports import Target
 
 FLUSH_FACTOR = 2
 """The flush buffer's size over the L2's."""
@@ -213,6 +215,8 @@ def cuda_target() -> Target:
 
 
 def _target(name: str, *, arch: str) -> Target:
+    from kopt.ports import Target  # for supervisors: a child begins without ports
+
     return Target(
         device="cuda",
         name=name,

@@ -12,16 +12,15 @@ import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ray
-import torch
 
 from kopt.actors.cluster import Cluster
 from kopt.actors.config import ClusterConfig, EvaluateConfig
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.evidence.device_lock import device_lock
-from kopt.actors.evidence.profiler import DeviceProfiler, Profile, Subject, evidence_of
+from kopt.actors.evidence.subjects import Profile, Subject, evidence_of
 from kopt.actors.lanes import ActorLane
 from kopt.actors.pool import HUNG_S
 from kopt.actors.quiet import Quiet
@@ -30,6 +29,9 @@ from kopt.errors import KoptError, ProfileFailed
 from kopt.evaluation import Evaluation
 from kopt.evidence import Evidence
 from kopt.problem import Problem
+
+if TYPE_CHECKING:
+    from kopt.actors.evidence.profiler import DeviceProfiler
 
 MAX_TOGETHER = 4
 """Candidates of one run: more would keep the first of them waiting."""
@@ -72,6 +74,8 @@ class ProfileWorker:
             WorkerLost: the zygote is gone.
         """
         if self._profiler is None:
+            from kopt.actors.evidence.profiler import DeviceProfiler
+
             self._profiler = DeviceProfiler(
                 self._config,
                 self._device,
@@ -183,6 +187,8 @@ def _gpu_of(number: int) -> str:
     stated = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     visible = [name.strip() for name in stated.split(",") if name.strip()]
     if not visible:
+        import torch
+
         visible = [str(index) for index in range(max(1, torch.cuda.device_count()))]
     return visible[number % len(visible)]
 

@@ -12,7 +12,7 @@ from kopt.actors.programmers.openai_config import OpenAIConfig
 from kopt.actors.programmers.programmer_section import ProgrammerSection
 from kopt.actors.programmers.tools_config import AUTO, OFF
 from kopt.actors.programmers.vllm_config import VllmConfig
-from kopt.part_file import PluginKind
+from kopt.plugin_kind import PluginKind
 from kopt.section import kind_of
 
 

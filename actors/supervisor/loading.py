@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kopt.actors.supervisor.child import Child, ChildFailed
 from kopt.actors.supervisor.inputs import renumber
+from kopt.actors.supervisor.load_failure import load_verdict
 from kopt.actors.supervisor.reference import state_entries
 from kopt.actors.supervisor.session import Session
 from kopt.actors.supervisor.settings import Bench
@@ -15,7 +16,7 @@ from kopt.actors.supervisor.trail import Trail
 from kopt.actors.verify.weights import match_state
 from kopt.candidate import Candidate, Language
 from kopt.static_check import static_check
-from kopt.verdict import Cheated, CompileFailed, Crashed, Incorrect, TimedOut, Verdict
+from kopt.verdict import Cheated, CompileFailed, Incorrect
 
 
 def static_gate(candidate: Candidate, *, languages: tuple[Language, ...], trail: Trail) -> None:
@@ -89,15 +90,3 @@ def load_candidate(
         raise
     trail.passed("weights", match.reason)
     return Loaded(child=child, sources=match.sources)
-
-
-def load_verdict(failure: ChildFailed) -> Verdict:
-    """Return what a failure while building or loading means."""
-    stage = {"construct_candidate": "construct", "contract": "construct"}.get(
-        failure.stage, failure.stage
-    )
-    if failure.how == "timed_out":
-        return TimedOut(stage=stage, limit_s=failure.limit_s)
-    if failure.how == "died":
-        return Crashed(stage=stage, log=failure.log)
-    return CompileFailed(stage=stage, log=failure.log)

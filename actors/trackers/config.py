@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from kopt.part_file import PluginKind
+from kopt.plugin_kind import PluginKind
 from kopt.section import Section, kind_of
 
 

@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from kopt.data.problems.sizes import Sizes
 from kopt.environment import kernelbench_clone
-from kopt.part_file import PluginKind
+from kopt.plugin_kind import PluginKind
 from kopt.problem import Dtype
 from kopt.section import Section
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.stats import fisher_exact, multivariate_hypergeom
 
 MAX_TABLES = 200_000
 DRAWS = 100_000
@@ -41,6 +40,8 @@ def share_test(first: tuple[int, int], second: tuple[int, int]) -> float | None:
     table = np.array([first, second])
     if 0 in (sum(first), sum(second), first[0] + second[0], first[1] + second[1]):
         return None
+    from scipy.stats import fisher_exact  # a second, which one arm does without
+
     return min(1.0, float(fisher_exact(table, alternative="two-sided")[1]))
 
 
@@ -56,6 +57,8 @@ def outcome_test(first: Mapping[str, int], second: Mapping[str, int]) -> ExactCo
     row = [first.get(name, 0) for name in names]
     if len(names) < 2 or not 0 < sum(row) < sum(totals):
         return None
+    from scipy.stats import multivariate_hypergeom
+
     chance = multivariate_hypergeom(totals, sum(row))
     limit = float(chance.pmf(row)) * NO_LIKELIER
     if _num_at_most(totals) <= MAX_TABLES:

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from scipy.special import ndtri
-
 from kopt.analysis.trial import OverSeeds, Trial
 
 FAST_P = (0.0, 1.0, 1.5, 2.0, 5.0, 10.0)
@@ -53,6 +51,8 @@ def wilson(successes: float, *, num: int, level: float = 0.95) -> tuple[float, f
     """
     if num < 1 or not 0.0 <= successes <= num:
         raise ValueError(f"expected 0 <= successes <= num and num >= 1, got {successes} of {num}")
+    from scipy.special import ndtri  # half a second
+
     z = float(ndtri((1.0 + level) / 2.0))
     share, scale = successes / num, 1.0 + z * z / num
     centre = (share + z * z / (2.0 * num)) / scale

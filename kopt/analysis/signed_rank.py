@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
-from scipy.stats import rankdata
 
 EXACT_PAIRS = 400
 """Pairs up to which p is exact; beyond, the normal approximation."""
@@ -69,6 +67,9 @@ def signed_rank(differences: Sequence[float]) -> SignedRank:
             least_p=None,
             effect=None,
         )
+    from scipy.special import ndtr  # a second, which one arm does without
+    from scipy.stats import rankdata
+
     # Rounding must not order what is equal: 2.0 / 1.0 and 4.0 / 2.0 are one ratio.
     ranks = rankdata(np.round(np.abs(kept), 12))
     statistic = float(ranks[kept > 0].sum())

@@ -72,6 +72,16 @@ def test_the_core_imports_nothing_heavy() -> None:
     assert out.stdout.strip() == "[]"
 
 
+def test_what_drives_a_fleet_names_its_workers_without_what_they_compute_with() -> None:
+    code = (
+        "import sys, kopt.cli.fleet_session, kopt.cli.session\n"
+        "from kopt.actors.programmers import agents, openai, postbox, recorded, rewriter, vllm\n"
+        "print(sorted({'torch', 'triton', 'vllm', 'pandas', 'scipy', 'sympy'} & set(sys.modules)))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
 def test_the_public_names_are_a_decision() -> None:
     assert sorted(kopt.__all__) == [
         "Candidate",
