@@ -42,7 +42,8 @@ PYTHON
   "$work/user/bin/kopt" --version
   "$work/user/bin/kopt" problems --json > problems.json
   "$work/user/bin/kopt" run problem=builtin/softmax search=best_of_n search.iterations=1 \
-    search.candidates=1 evaluate.compile=false name=wheel
+    search.candidates=1 evaluate.compile=false evaluate.trials=1 evaluate.timing.max_pairs=6 \
+    name=wheel
   test -s runs/wheel/results.parquet
 }
 

@@ -1,15 +1,23 @@
-"""What the tests share that start whole runs."""
+"""What the tests share that start Ray or whole runs: the Ray that they join, and a finished run."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from ray.cluster_utils import Cluster
+
+from kopt.testing.losing_cluster import ENVIRONMENT, STORE_BYTES
+
+HERE = Path(__file__).parent
 
 SUMS = """
 import torch
@@ -88,6 +96,42 @@ def first_run(tmp_path_factory: pytest.TempPathFactory, worker_id: str, sums: st
             )
             assert done.returncode == 0, done.stderr
     return folder / "first"
+
+
+_STARTED: list[tuple[Cluster, str]] = []
+"""The Ray that is up, if one is, and its folder."""
+
+
+@pytest.fixture(scope="module")
+def running_ray() -> Cluster:
+    """A Ray of one node that declares the lanes, for whoever joins one, as `cluster.address` says.
+
+    Started once for all files of this folder that come one after the other; whoever joins it opens
+    and closes what is theirs.
+    """
+    if not _STARTED:
+        os.environ.update(ENVIRONMENT)
+        folder = tempfile.mkdtemp(prefix="kj-", dir="/tmp")  # longer, and its sockets fail
+        lanes = dict.fromkeys(("programmer", "build"), 1000)
+        lanes |= dict.fromkeys(("verify", "timing", "profile"), 64)
+        head = {
+            "num_cpus": 2,
+            "resources": lanes,
+            "include_dashboard": False,
+            "object_store_memory": STORE_BYTES,
+            "temp_dir": folder,
+        }
+        _STARTED.append((Cluster(initialize_head=True, head_node_args=head), folder))
+    return _STARTED[0][0]
+
+
+@pytest.hookimpl(trylast=True)  # once the fixtures have left it
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """Stop the shared Ray before the tests of other folders: idle, it takes time as well."""
+    if _STARTED and (nextitem is None or HERE not in nextitem.path.parents):
+        cluster, folder = _STARTED.pop()
+        cluster.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ray.cluster_utils import Cluster
 
 from kopt.data.fold import RunState, fold
 from kopt.data.journal import read_events
@@ -62,7 +63,7 @@ def kopt_run(folder: Path, name: str, *words: str) -> subprocess.CompletedProces
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, running_ray: Cluster) -> Path:
     """A folder with a first run, whose roles a scripted model played."""
     path = tmp_path_factory.mktemp("agents")
     (path / "doubled.py").write_text(PROBLEM)
@@ -73,6 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "programmer=openai",
             f"programmer.base_url={server.url}",
             "programmer.price.completion_usd_per_mtok=10",
+            f"cluster.address={running_ray.address}",
         )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
@@ -107,9 +109,16 @@ def test_every_role_has_its_calls_in_the_journal_and_in_the_bill(folder: Path) -
     assert replay(state)
 
 
-def test_a_recording_plays_the_roles_again_and_grows_the_same_tree(folder: Path) -> None:
+def test_a_recording_plays_the_roles_again_and_grows_the_same_tree(
+    folder: Path, running_ray: Cluster
+) -> None:
     again = kopt_run(
-        folder, "again", "programmer=recorded", "programmer.run=first", "programmer.verdicts=true"
+        folder,
+        "again",
+        "programmer=recorded",
+        "programmer.run=first",
+        "programmer.verdicts=true",
+        f"cluster.address={running_ray.address}",
     )
     assert again.returncode == 0, again.stderr
     assert made(state_of(folder / "again")) == made(state_of(folder / "first"))

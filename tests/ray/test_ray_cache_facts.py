@@ -13,14 +13,10 @@ from kopt.actors.cache.facts import host_facts, judging_facts
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
 
-def test_every_node_is_asked_and_equal_ones_are_named_once() -> None:
-    cluster = Cluster(
-        initialize_head=True,
-        head_node_args={"num_cpus": 1, "object_store_memory": 80_000_000},
-    )
+def test_every_node_is_asked_and_equal_ones_are_named_once(running_ray: Cluster) -> None:
+    added = running_ray.add_node(num_cpus=1, object_store_memory=80_000_000)
     try:
-        cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
-        ray.init(address=cluster.address, log_to_driver=False)
+        ray.init(address=running_ray.address, log_to_driver=False)
         assert sum(node["Alive"] for node in ray.nodes()) == 2
         # Both are this host, and the second is asked by a process of Ray's there.
         assert asyncio.run(judging_facts("cpu")) == [host_facts("cpu")]
@@ -28,4 +24,4 @@ def test_every_node_is_asked_and_equal_ones_are_named_once() -> None:
             asyncio.run(judging_facts("cuda"))  # no node has a GPU
     finally:
         ray.shutdown()
-        cluster.shutdown()
+        running_ray.remove_node(added)

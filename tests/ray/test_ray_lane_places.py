@@ -49,9 +49,9 @@ class Suspicious:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster(running_ray) -> Iterator[Cluster]:
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    with open_cluster(ClusterConfig(num_cpus=2), device="cpu") as opened:
+    with open_cluster(ClusterConfig(address=running_ray.address), device="cpu") as opened:
         yield opened
     ray.cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ray.cluster_utils import Cluster
 
 from kopt.data.fold import RunState, fold
 from kopt.data.journal import read_events
@@ -76,12 +77,15 @@ def living(session: int) -> list[str]:
     return [line for line in listed.stdout.splitlines() if not line.startswith("Z")]
 
 
-def test_jobs_share_verdicts_and_one_that_fails_ends_no_other(tmp_path: Path, sums: str) -> None:
+def test_jobs_share_verdicts_and_one_that_fails_ends_no_other(
+    tmp_path: Path, sums: str, running_ray: Cluster
+) -> None:
     (tmp_path / "good.py").write_text(sums)
     broken = sums.replace("import torch\n", "import torch\nimport no_such_module\n", 1)
     (tmp_path / "bad.py").write_text(broken)
-    searches = "search=best_of_n,greedy"
-    process = start(tmp_path, "run", "-m", "--json", searches, "problem=good.py,bad.py", *SMALL)
+    words = ["search=best_of_n,greedy", "problem=good.py,bad.py", *SMALL]
+    words.append(f"cluster.address={running_ray.address}")
+    process = start(tmp_path, "run", "-m", "--json", *words)
     code, out, err = finish(process)
     assert code == 1, err
     record = json.loads(out)

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from ray.cluster_utils import Cluster
 
+from kopt.cli import main
 from kopt.data.journal import read_events
 from kopt.testing.openai_server.process import ServerProcess
 
@@ -29,7 +31,7 @@ def get_inputs():
 """
 
 
-def run_kopt(problem: Path, url: str, *, out: Path, name: str) -> dict[str, object]:
+def run_kopt(problem: Path, url: str, *, address: str, out: Path, name: str) -> dict[str, object]:
     done = subprocess.run(
         [
             sys.executable,
@@ -48,6 +50,7 @@ def run_kopt(problem: Path, url: str, *, out: Path, name: str) -> dict[str, obje
             "evaluate.trials=1",
             "evaluate.timing.max_pairs=6",
             "memory=off",  # it tells times, and the second run's may be others
+            f"cluster.address={address}",
             f"out={out}",
             f"name={name}",
             "--json",
@@ -65,7 +68,9 @@ def journalled(run: Path, kind: str) -> list[object]:
     return [record.body for record in read_events(run) if record.body.kind == kind]
 
 
-def test_a_run_with_a_model_is_whole_and_the_same_each_time(tmp_path: Path) -> None:
+def test_a_run_with_a_model_is_whole_and_the_same_each_time(
+    tmp_path: Path, running_ray: Cluster
+) -> None:
     problem = tmp_path / "doubled.py"
     problem.write_text(PROBLEM)
     candidates = []
@@ -73,7 +78,7 @@ def test_a_run_with_a_model_is_whole_and_the_same_each_time(tmp_path: Path) -> N
         # The server forgets which requests it has met, so that both runs meet the same errors.
         with ServerProcess(author="reference", first_errors=1) as server:
             # The endpoint's port differs from run to run; nothing that is made may depend on it.
-            run_kopt(problem, server.url, out=tmp_path, name=name)
+            run_kopt(problem, server.url, address=running_ray.address, out=tmp_path, name=name)
             served = server.served()
         assert {each.attempt for each in served} == {0, 1}, "each request met an error"
         made = journalled(tmp_path / name, "candidate_made")
@@ -91,27 +96,21 @@ def test_a_run_with_a_model_is_whole_and_the_same_each_time(tmp_path: Path) -> N
     assert list((run / "best").glob("*/rank1.py"))
 
 
-def test_a_vendor_without_a_key_is_refused_before_anything_starts(tmp_path: Path) -> None:
+def test_a_vendor_without_a_key_is_refused_before_anything_starts(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     problem = tmp_path / "doubled.py"
     problem.write_text(PROBLEM)
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "kopt",
-            "run",
-            f"problem={problem}",
-            "programmer=openai",
-            "programmer.model=m",
-            "programmer.api_key_env=KOPT_TEST_NO_SUCH_KEY",
-            "programmer.base_url=https://api.example.com/v1",
-            f"out={tmp_path / 'runs'}",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
+    words = (
+        f"problem={problem}",
+        "programmer=openai",
+        "programmer.model=m",
+        "programmer.api_key_env=KOPT_TEST_NO_SUCH_KEY",
+        "programmer.base_url=https://api.example.com/v1",
+        f"out={tmp_path / 'runs'}",
     )
-    assert done.returncode == 2
-    assert "set KOPT_TEST_NO_SUCH_KEY" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    assert main(["run", *words]) == 2
+    said = capfd.readouterr().err
+    assert "set KOPT_TEST_NO_SUCH_KEY" in said
+    assert len(said.strip().splitlines()) == 1
     assert not (tmp_path / "runs").exists()

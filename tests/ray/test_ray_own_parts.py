@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from ray.cluster_utils import Cluster
 
 import kopt
 
@@ -35,7 +36,9 @@ def run_kopt(folder: Path, *words: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_a_run_of_own_parts_alone_is_searched_tracked_replayed_and_loaded(tmp_path: Path) -> None:
+def test_a_run_of_own_parts_alone_is_searched_tracked_replayed_and_loaded(
+    tmp_path: Path, running_ray: Cluster
+) -> None:
     code = "\n\n".join(block["code"] for block in BLOCK.finditer(GUIDE))
     (tmp_path / "mine.py").write_text(code, encoding="utf-8")
     run_kopt(
@@ -49,6 +52,7 @@ def test_a_run_of_own_parts_alone_is_searched_tracked_replayed_and_loaded(tmp_pa
         ),
         *("programmer.kind=mine.py:Compiler", "tracker.kind=mine.py:Lines"),
         *("evaluate.languages=mine.py:numba_cpu", "evaluate.compile=false", "device=cpu"),
+        f"cluster.address={running_ray.address}",
     )
     run = tmp_path / "runs" / "own"
     points = [json.loads(line) for line in (run / "scalars.jsonl").read_text().splitlines()]

@@ -44,8 +44,9 @@ class Worker:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with open_cluster(ClusterConfig(num_cpus=1, devices=1), device="cpu") as opened:
+def cluster(running_ray) -> Iterator[Cluster]:
+    config = ClusterConfig(address=running_ray.address, devices=1)
+    with open_cluster(config, device="cpu") as opened:
         yield opened
 
 

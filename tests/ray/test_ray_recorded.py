@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from ray.cluster_utils import Cluster
 
+from kopt.cli import main
 from kopt.data.fold import fold
 from kopt.data.journal import read_events
 from kopt.data.rundir import RunDir
@@ -46,7 +48,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, first_run: Path, sums: str)
     return path
 
 
-def test_a_run_is_played_again_with_its_verdicts(folder: Path, quick: tuple[str, ...]) -> None:
+def test_a_run_is_played_again_with_its_verdicts(
+    folder: Path, quick: tuple[str, ...], running_ray: Cluster
+) -> None:
     again = kopt_run(
         folder,
         "again",
@@ -54,6 +58,7 @@ def test_a_run_is_played_again_with_its_verdicts(folder: Path, quick: tuple[str,
         "programmer=recorded",
         "programmer.run=first",
         "programmer.verdicts=true",
+        f"cluster.address={running_ray.address}",
     )
     assert again.returncode == 0, again.stderr
     first_events, again_events = events(folder / "first"), events(folder / "again")
@@ -82,12 +87,22 @@ def test_the_same_candidates_are_judged_here_anew(folder: Path, quick: tuple[str
     assert evaluations[0] != evaluations[1], "measured anew"
 
 
+def refused(name: str, *words: str, said: pytest.CaptureFixture[str]) -> str:
+    """Return the one line that a run says which is refused, in this process: nothing is started."""
+    assert main(["run", "problem=sums.py", "out=.", f"name={name}", *words, "--json"]) == 2
+    (line,) = said.readouterr().err.splitlines()
+    return line
+
+
 def test_a_recording_that_is_not_there_is_one_line_and_leaves_no_folder(
-    folder: Path, quick: tuple[str, ...]
+    folder: Path,
+    quick: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    lost = kopt_run(folder, "lost", *quick, "programmer=recorded", "programmer.run=nowhere")
-    assert lost.returncode == 2
-    (line,) = lost.stderr.splitlines()
+    monkeypatch.chdir(folder)
+    lost = ("programmer=recorded", "programmer.run=nowhere")
+    line = refused("lost", *quick, *lost, said=capfd)
     assert line == "kopt: nowhere: expected a run folder, found no manifest.json in it"
     assert not (folder / "lost").exists()
 
@@ -124,10 +139,12 @@ def test_an_earlier_runs_best_is_the_first_idea(folder: Path, quick: tuple[str, 
 
 
 def test_a_seed_that_is_not_there_is_one_line_and_leaves_no_folder(
-    folder: Path, quick: tuple[str, ...]
+    folder: Path,
+    quick: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    lost = kopt_run(folder, "unseeded", *quick, "search.seeds=nowhere.py")
-    assert lost.returncode == 2
-    (line,) = lost.stderr.splitlines()
+    monkeypatch.chdir(folder)
+    line = refused("unseeded", *quick, "search.seeds=nowhere.py", said=capfd)
     assert line.startswith("kopt: no such file: nowhere.py")
     assert not (folder / "unseeded").exists()

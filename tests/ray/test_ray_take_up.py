@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,10 +53,12 @@ class NotingWorker(InstantWorker):
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
+def cluster(running_ray, tmp_path_factory):
     ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    with open_cluster(CLUSTER, device="cpu", log_dir=tmp_path_factory.mktemp("logs")) as opened:
-        yield opened
+    joining = CLUSTER.model_copy(update={"address": running_ray.address})
+    with open_cluster(joining, device="cpu", log_dir=tmp_path_factory.mktemp("logs")) as opened:
+        # As on one machine: one worker does all builds.
+        yield replace(opened, builds_of_worker=opened.build_workers)
     ray.cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 

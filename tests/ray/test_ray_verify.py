@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -61,14 +60,10 @@ class RefusingWorker(InstantWorker):
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """A Ray that every test joins, as `cluster.address` says."""
-    lanes = dict.fromkeys(("programmer", "build"), 1000)
-    lanes |= dict.fromkeys(("verify", "timing", "profile"), 2)
-    head = {"num_cpus": 2, "resources": lanes, "object_store_memory": 80_000_000}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
-    yield cluster.address
-    cluster.shutdown()
+def address(running_ray: Cluster) -> str:
+    """Of a Ray that every test joins, as `cluster.address` says."""
+    address: str = running_ray.address
+    return address
 
 
 def judged(jobs: list, *, address: str, on_target=lambda target: None) -> dict[int, Judged]:

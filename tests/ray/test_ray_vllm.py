@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -12,12 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-import ray
 
-from kopt.actors.cluster import Cluster
-from kopt.actors.programmers.vllm.placing import Placement
-from kopt.actors.programmers.vllm.replica import Up
-from kopt.actors.programmers.vllm_config import PoolConfig, VllmConfig
+from kopt.cli import main
 from kopt.data.journal import read_events
 from kopt.testing.fake_vllm import FakeVllm
 
@@ -88,17 +83,19 @@ def test_a_search_does_not_notice_that_a_server_was_killed_and_replaced(tmp_path
     assert serving["prefix_hit_rate"] == pytest.approx(0.5, abs=0.01)
 
 
-def test_bad_input_is_one_line_and_starts_nothing(tmp_path: Path) -> None:
+def test_bad_input_is_one_line_and_starts_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     fake = FakeVllm(folder=tmp_path / "env").make()
     words = run_words(fake, tmp_path / "runs", name="bad")
     words = [
         f"programmer.vllm.python={sys.executable}" if "vllm.python" in word else word
         for word in words
     ]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "found no package vllm" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    assert main(words[words.index("run") :]) == 2
+    said = capfd.readouterr().err
+    assert "found no package vllm" in said
+    assert len(said.strip().splitlines()) == 1
     assert not (tmp_path / "runs").exists()
 
 
@@ -113,48 +110,3 @@ def test_a_server_that_cannot_start_ends_the_run_with_its_reason(tmp_path: Path)
     assert "No available memory for the cache blocks" in done.stderr
     assert "lower programmer.vllm.max_model_len" in done.stderr
     assert "no server came up" in done.stderr
-
-
-def test_servers_get_their_gpus_from_ray_and_no_two_the_same(tmp_path: Path) -> None:
-    """On GPUs that are only pretended: which ones a server sees is Ray's doing all the same."""
-    fake = FakeVllm(folder=tmp_path / "env").make()
-    config = VllmConfig(
-        model=str(fake.model),
-        vllm=PoolConfig(python=str(fake.python), replicas=2, tensor_parallel=2),
-    )
-    cluster = Cluster(
-        device="cuda",
-        devices=0,
-        devices_here=0,
-        build_workers=1,
-        programmer_workers=1,
-        lanes=frozenset(),
-    )
-
-    async def scenario() -> None:
-        placement = Placement(
-            cluster, config, device="cuda", log_dir=tmp_path / "logs", is_local=True
-        )
-        posts = [placement.hire(number) for number in range(2)]
-        ups = await asyncio.gather(*(post.start() for post in posts))
-        assert all(isinstance(up, Up) for up in ups), ups
-        for post in posts:
-            await post.stop(1.0)
-            post.discard()
-        placement.give_back()
-
-    ray.init(
-        address="local",
-        num_cpus=2,
-        num_gpus=4,
-        include_dashboard=False,
-        log_to_driver=False,
-        object_store_memory=100_000_000,
-    )
-    try:
-        asyncio.run(scenario())
-    finally:
-        ray.shutdown()
-    seen = [str(each["gpus"]).split(",") for each in fake.requests()]
-    assert sorted(map(len, seen)) == [2, 2]
-    assert sorted(seen[0] + seen[1]) == ["0", "1", "2", "3"]

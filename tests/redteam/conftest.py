@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -103,8 +104,13 @@ class Judge:
             timing=TimingConfig(min_pairs=10, max_pairs=10, block_ms=4.0),
         )
         self.cache_dir = cache_dir or folder / "cache"
-        self.worker = DeviceWorker(self._config, device, 0, str(self.cache_dir))
+        self._device = device
         self._builder = Builder(self._config, device, str(self.cache_dir))
+
+    @cached_property
+    def worker(self) -> DeviceWorker:
+        """Started for the first that is judged: what is only built needs none."""
+        return DeviceWorker(self._config, self._device, 0, str(self.cache_dir))
 
     def __call__(self, case: Case, planted: str = "") -> Evaluation:
         source = (HERE / "problems" / f"{case.problem}.py").read_text(encoding="utf-8")
@@ -130,7 +136,8 @@ class Judge:
         return self._builder.build(problem, candidate)
 
     def close(self) -> None:
-        self.worker.close()
+        if "worker" in vars(self):
+            self.worker.close()
         self._builder.close()
 
 

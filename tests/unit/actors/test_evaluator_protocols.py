@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,38 +45,66 @@ def candidate(pause_s: float, *, before: str = "") -> Candidate:
     return Candidate(source=before + source, language="torch")
 
 
-Judge = Callable[..., Evaluation]
+Start = Callable[..., RaceStudy]
 
 
-@pytest.fixture
-def supervised(tmp_path) -> Iterator[Callable[..., Supervisor]]:
-    """Returns a function that starts a supervisor on one cache; ends the last one."""
-    started: list[Supervisor] = []
+@pytest.fixture(scope="module")
+def supervised(tmp_path_factory) -> Iterator[Start]:
+    """Returns a function: the supervisor of a protocol, on a cache of its own unless one is given.
+
+    Asked for again, it is the same one: its problem's session is open, and its baselines are timed.
+    """
+    started: dict[tuple[object, ...], RaceStudy] = {}
 
     def start(
-        protocol: TimingProtocol = "abba", *, compiles: bool = False, kind=Supervisor
-    ) -> Supervisor:
-        while started:
-            started.pop().close()
-        config = EvaluateConfig(
-            compile=compiles,
-            trials=1,
-            secret=7,
-            timeouts=TimeoutConfig(load_s=120.0, correctness_s=60.0, timing_s=120.0),
-            timing=TimingConfig(protocol=protocol, min_pairs=4, max_pairs=4, block_ms=20.0),
-        )
-        started.append(kind(config, device="cpu", cache_dir=tmp_path / "cache"))
-        return started[-1]
+        protocol: TimingProtocol = "abba", *, compiles: bool = False, cache: Path | None = None
+    ) -> RaceStudy:
+        key = (protocol, compiles, cache)
+        if key not in started:
+            config = EvaluateConfig(
+                compile=compiles,
+                trials=1,
+                secret=7,
+                timeouts=TimeoutConfig(load_s=120.0, correctness_s=60.0, timing_s=120.0),
+                timing=TimingConfig(protocol=protocol, min_pairs=4, max_pairs=4, block_ms=20.0),
+            )
+            folder = cache or tmp_path_factory.mktemp("cache")
+            # A study is a supervisor that can do one thing more, which one test is about.
+            started[key] = RaceStudy(config, device="cpu", cache_dir=folder)
+        return started[key]
 
     yield start
-    while started:
-        started.pop().close()
+    for supervisor in started.values():
+        supervisor.close()
 
 
 def judged(supervisor: Supervisor, problem: Problem, made: Candidate, tmp_path: Path) -> Evaluation:
-    builds = tmp_path / "cache" / "build" / made.candidate_id[:8]
+    builds = tmp_path / "build" / made.candidate_id[:8]
     builds.mkdir(parents=True, exist_ok=True)
     return supervisor.evaluate(problem, made, build_dir=builds)
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a first search left: who judged, what it found, and its cache as it was then."""
+
+    supervisor: RaceStudy
+    timing: Timing
+    cache: Path
+
+    def copied(self, folder: Path) -> Path:
+        """A second search's cache, in which the first one's baselines are."""
+        return Path(shutil.copytree(self.cache / "baseline", folder / "cache" / "baseline")).parent
+
+
+@pytest.fixture(scope="module")
+def searched(supervised: Start, tmp_path_factory) -> Search:
+    """A first search under our own protocol, of one candidate; it may go on."""
+    folder = tmp_path_factory.mktemp("first")
+    supervisor = supervised(cache=folder / "cache")
+    timing = timing_of(judged(supervisor, reference(), candidate(PAUSE_S / 2), folder))
+    shutil.copytree(folder / "cache" / "baseline", folder / "then" / "baseline")
+    return Search(supervisor=supervisor, timing=timing, cache=folder / "then")
 
 
 def timing_of(evaluation: Evaluation) -> Timing:
@@ -110,11 +140,10 @@ device.CpuDevice.time_calls = lying
 @pytest.mark.parametrize(
     "protocol", ["abba", "do_bench", pytest.param("kernelbench", marks=pytest.mark.soak)]
 )
-def test_a_clock_that_lies_pays_under_no_protocol(supervised, tmp_path, protocol) -> None:
+def test_a_clock_that_lies_pays_under_no_protocol(supervised, searched, tmp_path, protocol) -> None:
     hidden = f"exec({LYING[::-1]!r}[::-1], globals())\n"
-    evaluation = judged(
-        supervised(protocol), reference(), candidate(PAUSE_S, before=hidden), tmp_path
-    )
+    supervisor = searched.supervisor if protocol == "abba" else supervised(protocol)
+    evaluation = judged(supervisor, reference(), candidate(PAUSE_S, before=hidden), tmp_path)
     verdict = evaluation.verdict
     if isinstance(verdict, Correct):  # our clock raised it to what it supports
         assert verdict.timing.speedup < 1.3
@@ -122,28 +151,47 @@ def test_a_clock_that_lies_pays_under_no_protocol(supervised, tmp_path, protocol
         assert isinstance(verdict, Cheated)
 
 
-def kept_us(tmp_path: Path) -> dict[str, float]:
-    (found,) = (tmp_path / "cache" / "baseline").glob("*/*/value")
-    times_us: dict[str, float] = json.loads(found.read_bytes())["times_us"]
+def entry_of(cache: Path, problem: Problem) -> tuple[str, dict[str, Any]]:
+    """The key and the value under which a problem's baselines are kept."""
+    found = {
+        path.parent.name: json.loads(path.read_bytes())
+        for path in (cache / "baseline").glob("*/*/value")
+    }
+    (entry,) = [
+        (key, value)
+        for key, value in found.items()
+        if value["fingerprint"]["problem"] == problem.problem_id
+    ]
+    return entry
+
+
+def kept_us(cache: Path, problem: Problem) -> dict[str, float]:
+    times_us: dict[str, float] = entry_of(cache, problem)[1]["times_us"]
     return times_us
 
 
-def keep(tmp_path: Path, **times_us: float) -> None:
-    (found,) = (tmp_path / "cache" / "baseline").glob("*/*/value")
-    value = json.loads(found.read_bytes())
+def keep(cache: Path, problem: Problem, **times_us: float) -> None:
+    key, value = entry_of(cache, problem)
     value["times_us"] |= times_us
-    store, key = open_store(tmp_path / "cache", "baseline"), found.parent.name
+    store = open_store(cache, "baseline")
     with store.entry(key) as entry:
         store.drop(entry)
     store.put(key, json.dumps(value).encode())
 
 
+@pytest.fixture(scope="module")
+def compiling(supervised: Start, searched: Search, tmp_path_factory) -> tuple[RaceStudy, Path]:
+    """A second search, that compiles: the first is said to have compiled too, and its cache."""
+    cache = searched.copied(tmp_path_factory.mktemp("second"))
+    keep(cache, reference(), compile=123_456.0)
+    return supervised(compiles=True, cache=cache), cache
+
+
 @pytest.mark.slow
-def test_a_second_search_does_not_compile_what_cannot_win(supervised, tmp_path) -> None:
-    first = timing_of(judged(supervised(), reference(), candidate(PAUSE_S / 2), tmp_path))
-    assert kept_us(tmp_path) == {"eager": first.eager_us}
-    keep(tmp_path, compile=123_456.0)
-    evaluation = judged(supervised(compiles=True), reference(), candidate(PAUSE_S / 2), tmp_path)
+def test_a_second_search_does_not_compile_what_cannot_win(searched, compiling, tmp_path) -> None:
+    first = searched.timing
+    assert kept_us(searched.cache, reference()) == {"eager": first.eager_us}
+    evaluation = judged(compiling[0], reference(), candidate(PAUSE_S / 2), tmp_path)
     second = timing_of(evaluation)
     assert second.compile_us == 123_456.0  # compiling it would have found some 10 ms
     assert second.baseline == "eager"
@@ -151,34 +199,36 @@ def test_a_second_search_does_not_compile_what_cannot_win(supervised, tmp_path) 
     assert missing_baselines(to_json(evaluation)) == []
 
 
-def test_times_that_do_not_hold_any_more_are_measured_again(supervised, tmp_path, caplog) -> None:
-    judged(supervised(), reference(), candidate(PAUSE_S / 2), tmp_path)
-    keep(tmp_path, eager=PAUSE_S * 1e7)
-    timing = timing_of(judged(supervised(), reference(), candidate(PAUSE_S / 2), tmp_path))
+def test_times_that_do_not_hold_any_more_are_measured_again(
+    supervised, searched, tmp_path, caplog
+) -> None:
+    cache = searched.copied(tmp_path)
+    keep(cache, reference(), eager=PAUSE_S * 1e7)
+    second = supervised(cache=cache)
+    timing = timing_of(judged(second, reference(), candidate(PAUSE_S / 2), tmp_path))
     assert timing.eager_us < PAUSE_S * 1e7
-    assert kept_us(tmp_path)["eager"] == timing.eager_us
+    assert kept_us(cache, reference())["eager"] == timing.eager_us
     assert "measured again: this device takes another time now" in caplog.text
 
 
 @pytest.mark.slow
 def test_a_baseline_that_does_not_compile_is_missing_from_every_evaluation_and_not_forgotten(
-    supervised, tmp_path
+    compiling, tmp_path
 ) -> None:
+    supervisor, cache = compiling
     problem = replace(reference(), source=reference().source + "\ntorch.compile = None\n")
-    supervisor = supervised(compiles=True)
     for pause_s in (PAUSE_S, PAUSE_S / 2):
         evaluation = judged(supervisor, problem, candidate(pause_s), tmp_path)
         assert timing_of(evaluation).compile_us is None
         (line,) = missing_baselines(to_json(evaluation))
         assert line.startswith("compile: not measured: ")
-    assert set(kept_us(tmp_path)) == {"eager"}  # the next session tries it again
+    assert set(kept_us(cache, problem)) == {"eager"}  # the next session tries it again
 
 
-def test_a_candidate_can_be_raced_again_and_again(supervised, tmp_path) -> None:
-    study = supervised(kind=RaceStudy)
-    builds = tmp_path / "cache" / "build" / "mine"
-    builds.mkdir(parents=True)
-    with study.rematch(reference(), candidate(PAUSE_S / 2), build_dir=builds) as rematch:
+def test_a_candidate_can_be_raced_again_and_again(searched, tmp_path) -> None:
+    with searched.supervisor.rematch(
+        reference(), candidate(PAUSE_S / 2), build_dir=tmp_path
+    ) as rematch:
         races = [rematch.race() for _ in range(3)]
     assert len({race.time_us for race in races}) == 3
     assert all(1.2 < race.speedup < 3.0 for race in races)

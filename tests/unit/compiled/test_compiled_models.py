@@ -1,9 +1,11 @@
 """Models compiled, taken apart and put together again on this CPU; each compiles a few kernels."""
 
+import functools
 import importlib.util
 import json
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -139,6 +141,12 @@ def apart_of(source: str, folder: Path, *, merge: bool = True) -> Apart:
     )
 
 
+@pytest.fixture(scope="module")
+def taken_apart(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Apart]:
+    """Returns a function that takes a model apart, each once for all tests, which only read it."""
+    return functools.cache(lambda source: apart_of(source, tmp_path_factory.mktemp("apart")))
+
+
 def leaves(tree: Any) -> list[Any]:
     if isinstance(tree, dict):
         return [leaf for key in sorted(tree) for leaf in leaves(tree[key])]
@@ -169,9 +177,9 @@ def stitched(source: str, apart: Apart, winners: list[Winner], folder: Path) -> 
 
 @pytest.mark.parametrize("source", [TRANSFORMER, NORMS, CONVOLUTIONS])
 def test_the_exported_file_with_the_original_kernels_gives_the_compiled_model_s_bits(
-    source: str, tmp_path: Path
+    source: str, tmp_path: Path, taken_apart: Callable[[str], Apart]
 ) -> None:
-    apart = apart_of(source, tmp_path)
+    apart = taken_apart(source)
     assert apart.cause == "", apart.reason
     assert apart.is_identical is True
     assert from_json(json.dumps(to_json(apart)), where="here") == apart
@@ -190,9 +198,9 @@ def test_the_exported_file_with_the_original_kernels_gives_the_compiled_model_s_
 
 
 def test_every_problem_s_reference_put_in_its_kernel_s_place_gives_the_model(
-    tmp_path: Path,
+    tmp_path: Path, taken_apart: Callable[[str], Apart]
 ) -> None:
-    apart = apart_of(TRANSFORMER, tmp_path)
+    apart = taken_apart(TRANSFORMER)
     winners = [
         Winner(
             group=sub.group,
@@ -215,8 +223,10 @@ def test_every_problem_s_reference_put_in_its_kernel_s_place_gives_the_model(
         torch.testing.assert_close(new(*given), model(*given), rtol=1e-4, atol=1e-4)
 
 
-def test_other_sizes_and_another_mode_run_the_model_as_it_was_written(tmp_path: Path) -> None:
-    apart = apart_of(CONVOLUTIONS, tmp_path)
+def test_other_sizes_and_another_mode_run_the_model_as_it_was_written(
+    tmp_path: Path, taken_apart: Callable[[str], Apart]
+) -> None:
+    apart = taken_apart(CONVOLUTIONS)
     file = stitched(CONVOLUTIONS, apart, [], tmp_path)
     model, new = made(file), made(file, "ModelNew")
     other = torch.randn(2, 3, 11, 11)

@@ -1,6 +1,7 @@
 """The hub: a small server that answers as it does, and its cache with nothing behind it.
 
-huggingface_hub reads its environment when it is imported, so that each test is a process.
+huggingface_hub reads its environment when it is imported, so that each listing is a process: a
+fork of one that has imported kopt's command, and nothing of the hub.
 """
 
 import hashlib
@@ -9,7 +10,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -80,16 +81,72 @@ class Handler(BaseHTTPRequestHandler):
         """Keep quiet."""
 
 
+FORKING = """
+import json, os, sys
+from kopt.cli import main
+import kopt.cli.problems
+import hydra, pyarrow.parquet, pydantic
+assert "huggingface_hub" not in sys.modules
+for line in sys.stdin:
+    arguments, environment, out, err = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        os.environ.clear()
+        os.environ.update(environment)
+        for number, path in ((1, out), (2, err)):
+            os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        sys.exit(main(arguments))
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+Kopt = Callable[[list[str], dict[str, str]], "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def kopt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kopt]:
+    """Returns a function that runs the command in a process and an environment of its own."""
+    folder = tmp_path_factory.mktemp("said")
+    said = [folder / "out", folder / "err"]
+    # What is imported ahead may have read no more of the hub's settings than of the user's.
+    bare = {name: value for name, value in os.environ.items() if not is_of_the_hub(name)}
+    with subprocess.Popen(
+        [sys.executable, "-c", FORKING],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=bare,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+
+        def run(
+            arguments: list[str], environment: dict[str, str]
+        ) -> subprocess.CompletedProcess[str]:
+            order = (arguments, environment, *map(str, said))
+            print(json.dumps(order), file=server.stdin, flush=True)
+            status = int(server.stdout.readline())
+            return subprocess.CompletedProcess(arguments, status, *(p.read_text() for p in said))
+
+        yield run
+        server.stdin.close()
+
+
+def is_of_the_hub(name: str) -> bool:
+    return name.lower().endswith("_proxy") or name.startswith(("HF_", "KOPT_"))
+
+
 @pytest.fixture
-def hub(tmp_path: Path, write_split) -> Iterator[SimpleNamespace]:
-    """Its address, its cache's home, and its handler class."""
+def hub(tmp_path: Path, write_split, kopt: Kopt) -> Iterator[SimpleNamespace]:
+    """Its address, its cache's home, its handler class, and a function that runs kopt on it."""
     path = write_split(tmp_path / "level_1.parquet", (1, 1, 7))
     handler = type("Hub", (Handler,), {"split": path.read_bytes(), "asked": []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=lambda: server.serve_forever(poll_interval=0.02), daemon=True)
     thread.start()
     yield SimpleNamespace(
-        url=f"http://127.0.0.1:{server.server_port}", home=tmp_path / "home", handler=handler
+        url=f"http://127.0.0.1:{server.server_port}",
+        home=tmp_path / "home",
+        handler=handler,
+        kopt=kopt,
     )
     server.shutdown()
     server.server_close()
@@ -100,19 +157,12 @@ def listing(
     hub: SimpleNamespace, *overrides: str, dataset: str = DATASET, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """What `kopt problems` says of the data set."""
-    command = [sys.executable, "-m", "kopt", "problems", "kernelbench/*", "--json"]
+    arguments = ["problems", "kernelbench/*", "--json"]
     settings = {"HF_ENDPOINT": hub.url, "HF_HOME": str(hub.home), "HF_HUB_DISABLE_XET": "1"}
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.lower().endswith("_proxy") and not name.startswith(("HF_", "KOPT_"))
-    }
-    return subprocess.run(
-        [*command, f"problems.kernelbench.dataset={dataset}", *overrides],
-        env={**kept, **settings, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
+    kept = {name: value for name, value in os.environ.items() if not is_of_the_hub(name)}
+    return hub.kopt(
+        [*arguments, f"problems.kernelbench.dataset={dataset}", *overrides],
+        {**kept, **settings, **environment},
     )
 
 

@@ -1,3 +1,8 @@
+"""What the tests of the rewriter share: problems, rules that fire, a compiler with its headers."""
+
+import re
+import shutil
+import subprocess
 import textwrap
 
 import pytest
@@ -5,11 +10,50 @@ import torch
 from torch import fx
 
 from kopt.actors.rewriter.capture import capture
+from kopt.actors.rewriter.codegen.cpp.loader import cpp_loader_source
 from kopt.actors.rewriter.graph import calls, copied
 from kopt.actors.rewriter.normalise import normalise
 from kopt.actors.rewriter.rewrite import apply, rewritten
 from kopt.actors.rewriter.rules import RULES
 from kopt.problem import Problem
+
+HEADERS = ("math.h", "stdint.h", "stdlib.h", "string.h", "immintrin.h")
+"""Of all generated C++; reading them is half of what a kernel takes to compile."""
+WRAPPER = """\
+#!/bin/sh
+exec g++ -include {prelude} "$@"
+"""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def headers_read_once(tmp_path_factory):
+    """Hundreds of kernels are compiled: the compiler has read their headers before.
+
+    Where it takes what it has read for another's, it reads them again. The text of a kernel still
+    has to bring them: `compiler_alone` is for tests of that.
+    """
+    if shutil.which("g++") is None:
+        yield
+        return
+    folder = tmp_path_factory.mktemp("headers")
+    prelude, wrapper = folder / "prelude.h", folder / "g++"
+    guarded = [f"#if __has_include(<{name}>)\n#include <{name}>\n#endif\n" for name in HEADERS]
+    prelude.write_text("".join(guarded))
+    flags = re.findall(r'"(-[fmO][^"]*)"', cpp_loader_source().split("_LINK")[0])
+    command = ["g++", *flags, "-x", "c++-header", prelude, "-o", f"{prelude}.gch"]
+    subprocess.run(command, capture_output=True, check=False)  # else it is read each time
+    wrapper.write_text(WRAPPER.format(prelude=prelude))
+    wrapper.chmod(0o755)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CXX", str(wrapper))
+        yield
+
+
+@pytest.fixture
+def compiler_alone(monkeypatch, tmp_path):
+    """As whoever runs a written file has it; nothing was built before."""
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("KOPT_BUILD_DIR", str(tmp_path))
 
 
 @pytest.fixture
