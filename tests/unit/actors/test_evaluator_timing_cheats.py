@@ -127,8 +127,8 @@ def test_a_clock_that_lies_in_the_counted_blocks_alone_is_a_cheat(verdict) -> No
         sizes = []
         def lying(*arguments, count, **options):
             kept, answer = honest(*arguments, count=count, **options)
-            sizes.append(count)
-            if sizes[-2:] == sizes[-1:] * 2:  # a block is as long as the one before
+            sizes.extend([count] if count > 1 else [])  # one call alone leads to a block
+            if count > 1 and sizes[-2:] == [count, count]:  # as long as the block before
                 answer["calls_us"] = [each / 4 for each in answer["calls_us"]]
                 answer["total_us"] /= 4
             return kept, answer
