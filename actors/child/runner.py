@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.utils import _pytree as pytree
 
 from kopt.actors.child.adoption import adopt
 from kopt.actors.child.channel import Channel, ChannelClosed
@@ -207,9 +208,15 @@ class Runner:
 
     def _kept_arguments(self, values: list[Any], name: str) -> Tree:
         try:
-            return self._exchange.keep_tree([self._cast(value) for value in values])
+            tree = self._exchange.keep_tree([self._cast(value) for value in values])
         except NotPlain as error:
             raise StageFailed("contract", f"{name} holds {error}, not a tensor") from error
+        leaves = pytree.tree_leaves(values)
+        if not any(isinstance(leaf, torch.Tensor) for leaf in leaves):
+            # Nothing of a call could be drawn anew, and nothing of a candidate be checked.
+            kinds = ", ".join(type(leaf).__name__ for leaf in leaves) or "nothing"
+            raise StageFailed("contract", f"{name} must give at least one tensor, found {kinds}")
+        return tree
 
     def _cast(self, value: object) -> object:
         dtype = self._settings["dtype"]

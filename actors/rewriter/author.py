@@ -19,7 +19,7 @@ CACHED_PROBLEMS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Unseen:
-    """A problem whose graph cannot be seen."""
+    """A problem whose graph cannot be seen, or not be written down."""
 
     reason: str
     candidates: tuple[Written, ...]

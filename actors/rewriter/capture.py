@@ -30,6 +30,7 @@ from kopt.actors.rewriter.reference import (
     first_line,
     load_reference,
 )
+from kopt.errors import ProblemError
 from kopt.problem import Problem
 
 LITERAL_ELEMENTS = 16
@@ -98,7 +99,7 @@ def capture(problem: Problem, *, mode: ModuleMode, smaller: Smaller | None = Non
         program = _decomposed(program)
         module, effects = program.graph_module, ()
         arguments, constants, attributes, literals = _inputs(program, reference)
-    _keep_user_outputs(program, module)
+    _keep_user_outputs(problem, program, module)
     fake = fake_mode(module)
     literals = numbers_for_literals(module, literals, mode=fake)
     normalise(module, fake)
@@ -198,12 +199,14 @@ def _literal(program: ExportedProgram, name: str) -> torch.Tensor:
     return value
 
 
-def _keep_user_outputs(program: ExportedProgram, module: fx.GraphModule) -> None:
+def _keep_user_outputs(problem: Problem, program: ExportedProgram, module: fx.GraphModule) -> None:
     for spec in program.graph_signature.output_specs:
         if spec.kind is not OutputKind.USER_OUTPUT and spec.kind is not OutputKind.BUFFER_MUTATION:
             raise NotRewritable(f"forward gives back or changes {spec.target}")
     results = module.graph.output_node().args[0]
     assert isinstance(results, tuple | list)
+    if not any(isinstance(result, fx.Node) for result in results):
+        raise ProblemError(problem.name, "forward must return a tensor, and gives none")
     if not all(isinstance(result, fx.Node) for result in results):
         raise NotRewritable("forward gives back something that is no tensor")
 

@@ -208,7 +208,8 @@ def _check_call(problem: Problem, model: nn.Module, arguments: tuple[Any, ...]) 
         ProblemError: it takes another number of arguments, or one of them is nothing that a
             candidate could be given.
     """
-    for leaf in pytree.tree_leaves(arguments):
+    leaves = pytree.tree_leaves(arguments)
+    for leaf in leaves:
         if not isinstance(leaf, _GIVEN):
             raise ProblemError(
                 problem.name, f"get_inputs() holds a {type(leaf).__name__}, not a tensor"
@@ -221,3 +222,8 @@ def _check_call(problem: Problem, model: nn.Module, arguments: tuple[Any, ...]) 
             f"get_inputs() gives {len(arguments)} arguments, and forward does not take them: "
             f"{error}",
         ) from None
+    if not any(isinstance(leaf, torch.Tensor) for leaf in leaves):
+        kinds = ", ".join(type(leaf).__name__ for leaf in leaves) or "nothing"
+        raise ProblemError(
+            problem.name, f"get_inputs() must give at least one tensor, found {kinds}"
+        )

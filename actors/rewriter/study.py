@@ -22,7 +22,7 @@ from kopt.actors.rewriter.cost import (
     node_seconds,
     pieces,
 )
-from kopt.actors.rewriter.graph import on_device
+from kopt.actors.rewriter.graph import NotRewritable, on_device
 from kopt.actors.rewriter.module_source import Skeleton, skeleton
 from kopt.actors.rewriter.moves import ordered
 from kopt.actors.rewriter.outline import Outline, outline
@@ -88,7 +88,7 @@ class Study:
 
         Raises:
             ProblemError: the source does not import, or breaks the contract.
-            NotRewritable: its graph cannot be seen.
+            NotRewritable: its graph cannot be seen, or not be written down.
         """
         self._captured: Captured = capture(problem, mode=mode)
         self._parts: Skeleton = skeleton(problem.source)
@@ -104,6 +104,7 @@ class Study:
         self._made: dict[Plan, Parts] = {}
         self._written: dict[Plan, Written] = {}
         self._ways: list[Schedule] | None = None
+        self.written(Plan(algebra=False))  # what cannot be written as it is has no candidates
 
     def candidates(
         self,
@@ -130,7 +131,11 @@ class Study:
             plan = replace(each, fold="cached" if cached else "call")
             if len(found) >= limit:
                 break
-            written = self.written(plan)
+            try:
+                written = self.written(plan)
+            except NotRewritable as error:
+                log.warning("%s: left out %s: %s", self._captured.problem.name, plan, error.reason)
+                continue
             text = without_marker(written.source)
             if text not in seen:
                 seen.add(text)
@@ -143,7 +148,11 @@ class Study:
         return outline(graph, kernels, device=self._device)
 
     def written(self, plan: Plan) -> Written:
-        """Return the source of a plan."""
+        """Return the source of a plan.
+
+        Raises:
+            NotRewritable: something of it has no spelling.
+        """
         if plan not in self._written:
             form = self.form(plan)
             graph, kernels, movements = self._made_of(plan)

@@ -32,6 +32,8 @@ FAULTS = {
     "no inputs": ("def get_inputs", "def inputs", "defines no get_inputs()"),
     "no list of inputs": ("return [torch.randn(32, 32)]", "return 5", "must return a list"),
     "inputs that are no values": ("torch.randn(32, 32)", "object()", "holds a object"),
+    "inputs without a tensor": ("torch.randn(32, 32)", "'text', 3", "found str, int"),
+    "an output without a tensor": ("return x * 2", "return 'text'", "must return a tensor"),
     "another arity": ("forward(self, x)", "forward(self, x, y)", "missing 1 required"),
     "an import that fails": (
         "import torch\n",

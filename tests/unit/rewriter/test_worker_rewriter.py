@@ -1,4 +1,5 @@
 import pickle
+import re
 
 import pytest
 
@@ -159,12 +160,28 @@ def test_a_problem_that_does_not_import_is_a_problem_error():
         ("[torch.randn(256, 512), torch.randn(256)]", "too many positional arguments"),
         ("[object()]", "holds a object, not a tensor"),
         ("[[torch.randn(256, 512), print]]", "holds a builtin_function_or_method"),
+        ("['a string']", "must give at least one tensor, found str"),
     ],
 )
 def test_inputs_that_forward_cannot_be_given_are_a_problem_error(inputs, why):
     source = SOURCE.replace("[torch.randn(256, 512)]", inputs)
     with pytest.raises(ProblemError, match=why):
         ask(RewriterWorker(), source=source)
+
+
+@pytest.mark.parametrize("result", ["'a string'", "None", "x.shape[0]", "[]"])
+def test_a_forward_that_gives_no_tensor_is_a_problem_error(result):
+    source = re.sub(r"return .*", f"return {result}", SOURCE, count=1)
+    with pytest.raises(ProblemError, match="forward must return a tensor, and gives none"):
+        ask(RewriterWorker(), source=source)
+
+
+def test_a_result_that_has_no_spelling_leaves_the_problem_as_it_is_with_the_reason():
+    source = re.sub(r"return (.*)", r"return slot(\1)", SOURCE, count=1)
+    source = "import collections\nslot = collections.namedtuple('slot', 'y')\n" + source
+    answer = ask(RewriterWorker(), source=source)
+    assert (answer.candidates, answer.exhausted) == ((), True)
+    assert "forward gives back a slot" in answer.note
 
 
 def test_answers_pickle():
