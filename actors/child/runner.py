@@ -303,7 +303,9 @@ class Runner:
 
         own = Call(run, tensors_of(arguments))
         exact = partial(self._exact_call, arguments, seed=seed) if has_float64 else None
-        return {"matter": inputs_that_matter(own, exact=exact, seed=seed)}
+        matter = inputs_that_matter(own, exact=exact, seed=seed)
+        device.let_go()
+        return {"matter": matter}
 
     def _exact_call(self, arguments: list[Any], *, seed: int) -> Call:
         """The call of a copy of the module in double precision, on a copy of its arguments."""
@@ -364,8 +366,10 @@ class Runner:
     # -- handing out --------------------------------------------------------------------------
 
     def do_fetch(self, *, into: list[int]) -> dict[str, Any]:
-        """Copy what was kept into buffers, in order, and let it go."""
+        """Copy what was kept into buffers, in order, and let it go, from the device too."""
         self._exchange.fetch(into)
+        if self._device is not None:
+            self._device.let_go()
         return {}
 
     def _hand_out(

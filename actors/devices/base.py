@@ -92,6 +92,10 @@ class Device(Protocol):
         """
         ...
 
+    def let_go(self) -> None:
+        """Give back device memory that this process keeps for later, where it is much."""
+        ...
+
     def memory(self, *, num_bytes: int) -> Memory | None:
         """Return how fast so many bytes move, or None where that is not known."""
         ...

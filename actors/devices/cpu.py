@@ -55,6 +55,9 @@ class CpuDevice:
     def check(self) -> None:
         """Do nothing: calls have ended when they return."""
 
+    def let_go(self) -> None:
+        """Do nothing: freed memory stays with the process, as it has pages of its own."""
+
     def time_calls(
         self,
         call: Call,

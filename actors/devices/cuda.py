@@ -28,7 +28,7 @@ from kopt.actors.child.memory import TensorSpec
 from kopt.actors.child.module import StageFailed
 from kopt.actors.devices.base import Call, DeviceName, Pace, TimedCalls
 from kopt.actors.devices.cuda_l2 import PersistingL2
-from kopt.actors.devices.cuda_memory import map_device_tensor
+from kopt.actors.devices.cuda_memory import let_go, map_device_tensor
 from kopt.candidate import Language
 from kopt.errors import ConfigError
 from kopt.speed_of_light import Memory, gpu_bytes_per_s
@@ -156,6 +156,10 @@ class CudaDevice:
         if self._published_flush is None:
             self._published_flush = _buffer(PUBLISHED_FLUSH_BYTES)
         return self._published_flush
+
+    def let_go(self) -> None:
+        """Give back what torch keeps for later, where it is much."""
+        let_go()
 
     def memory(self, *, num_bytes: int) -> Memory | None:
         """Return the data sheet's figure, whatever the size; None for a GPU that is not listed."""

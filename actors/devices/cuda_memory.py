@@ -24,6 +24,18 @@ _ON_DEVICE = 1
 _PINNED = 1
 _READ_WRITE = 3
 _OUT_OF_MEMORY = 2
+SPARE_BYTES = 1 << 30
+"""That torch may keep for later in a process: less is not worth a call of the driver."""
+
+
+def let_go() -> None:
+    """Give back the memory that torch keeps for later, where it is much: other processes need it.
+
+    A problem with gigabytes of inputs has a dozen processes at it, and what each has needed at most
+    would otherwise be taken for good.
+    """
+    if torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > SPARE_BYTES:
+        torch.cuda.empty_cache()
 
 
 class _Location(ctypes.Structure):
@@ -76,7 +88,7 @@ class DeviceBlock:
         self._address = ctypes.c_uint64()
         self._is_mapped = False
         if handle is None:
-            _ask("cuMemCreate", _ref(self._handle), _size(self._size), _ref(_properties()), _flags)
+            self._allocate()
         try:
             _ask(
                 "cuMemAddressReserve",
@@ -93,6 +105,14 @@ class DeviceBlock:
         except BaseException:
             self.close()
             raise
+
+    def _allocate(self) -> None:
+        wanted = (_ref(self._handle), _size(self._size), _ref(_properties()), _flags)
+        try:
+            _ask("cuMemCreate", *wanted)
+        except MemoryError:
+            torch.cuda.empty_cache()  # it may be here that the memory is
+            _ask("cuMemCreate", *wanted)
 
     @classmethod
     def imported(cls, fd: int, *, num_bytes: int) -> DeviceBlock:

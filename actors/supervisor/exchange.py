@@ -7,9 +7,14 @@ driver without virtual memory management, a sandbox that hides the device), host
 
 from __future__ import annotations
 
+import os
+
 import torch
 
 from kopt.actors.child.memory import Place, Shareable, SharedTensor, TensorSpec, available_bytes
+
+LEAST_FREE_SHARE = 0.15
+"""Of a memory: below it, it is short."""
 
 
 def new_tensor(spec: TensorSpec, *, place: Place) -> Shareable:
@@ -33,5 +38,28 @@ def place_of(tensor: torch.Tensor) -> Place:
 def available_in(place: Place) -> int:
     """Return the bytes of memory that are available there now."""
     if place == "cuda":
+        let_go_in(place)
         return int(torch.cuda.mem_get_info()[0])
     return available_bytes()
+
+
+def let_go_in(place: Place) -> None:
+    """Give back what this process keeps there for later, where it is much."""
+    if place == "cuda":
+        from kopt.actors.devices.cuda_memory import let_go
+
+        let_go()
+
+
+def is_short_in(place: Place) -> bool:
+    """Whether so little is free there that nothing should be kept which nobody uses.
+
+    The host's memory counts everywhere: children live in it.
+    """
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if available_bytes() < LEAST_FREE_SHARE * total:
+        return True
+    if place == "cpu":
+        return False
+    free, all_of_it = torch.cuda.mem_get_info()
+    return free < LEAST_FREE_SHARE * all_of_it

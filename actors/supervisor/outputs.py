@@ -15,7 +15,7 @@ import torch
 from kopt.actors.child.memory import Shareable, TensorSpec, spec_of
 from kopt.actors.child.plain import NotPlain, decode
 from kopt.actors.supervisor.child import ChildFailed, specs_of
-from kopt.actors.supervisor.exchange import new_tensor, place_of
+from kopt.actors.supervisor.exchange import let_go_in, new_tensor, place_of
 from kopt.actors.supervisor.inputs import JudgedSet
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.supervisor.trail import Trail
@@ -102,6 +102,7 @@ def compare(
         ladder=LADDERS[bench.config.ladder],
         inputs=judged.arguments(),
     )
+    let_go_in(bench.exchange)
     trail.errors.append(comparison.error)
     if comparison.failure is not None:
         raise trail.fail(

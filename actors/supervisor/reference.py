@@ -9,7 +9,7 @@ import torch
 from kopt.actors.child.memory import Shareable, spec_from_json
 from kopt.actors.child.plain import Tree
 from kopt.actors.supervisor.child import Child, ChildFailed
-from kopt.actors.supervisor.exchange import new_tensor
+from kopt.actors.supervisor.exchange import let_go_in, new_tensor
 from kopt.actors.supervisor.inputs import JudgedSet, private, renumber, tensor_numbers
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.verify.compare import flatten
@@ -177,6 +177,7 @@ class Reference:
             ProblemError: it gives no tensor.
         """
         self._bench.turns.breathe()
+        let_go_in(self._bench.exchange)  # what the last set took
         bind(self.child, judged, number=number, timeout_s=self.limit_s)
         answer = self.child.ask(
             "call", timeout_s=self.limit_s, sets=[number], seeds=[judged.seed], into=[]

@@ -1,27 +1,23 @@
 """The sessions of a device: opened once for all who want one, the last few kept ready.
 
 A session in use stays; of those that nobody uses the one used longest ago goes first, where there
-are more than are kept or the host's memory runs short. Its end takes as long as its processes do,
-seconds where a kernel hangs on the device: whoever used it last does not wait for that. Where the
-memory is wanted at once, it is waited for.
+are more than are kept or memory runs short, the host's or the device's. Its end takes as long as
+its processes do, seconds where a kernel hangs on the device: whoever used it last does not wait for
+that. Where the memory is wanted at once, it is waited for.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from kopt.actors.child.memory import available_bytes
+from kopt.actors.supervisor.exchange import is_short_in
 from kopt.actors.supervisor.session import Session
 from kopt.errors import ProblemError
 from kopt.problem import Problem
-
-LEAST_FREE_SHARE = 0.15
-"""Of the host's memory: below it no session is kept that nobody uses."""
 
 
 @dataclass(slots=True, eq=False)
@@ -43,6 +39,7 @@ class Sessions:
         *,
         keep: int,
         beside: Callable[[Callable[[], None]], None] = lambda close: close(),
+        is_short: Callable[[], bool] = lambda: is_short_in("cpu"),
     ) -> None:
         """Have none yet.
 
@@ -50,10 +47,12 @@ class Sessions:
             open_session: opens one; its ProblemError goes to whoever asked.
             keep: sessions kept ready, those in use included, >= 1.
             beside: runs what closes a session, now or soon.
+            is_short: whether memory is so short that none is kept which nobody uses.
         """
         self._open = open_session
         self._keep = keep
         self._beside = beside
+        self._is_short = is_short
         self._num_closing = 0
         self._changed = threading.Condition()
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
@@ -83,7 +82,7 @@ class Sessions:
     def has_room(self) -> bool:
         """Whether one more can be opened without another's end."""
         with self._changed:
-            return len(self._entries) < self._keep and not _is_short_of_memory()
+            return len(self._entries) < self._keep and not self._is_short()
 
     def forget(self, problem: Problem) -> None:
         """Open the problem's session anew for its next candidate: the reference may be dead."""
@@ -175,7 +174,7 @@ class Sessions:
         """Take out those in nobody's use that are stale, or more than `most` altogether."""
         going = []
         with self._changed:
-            if _is_short_of_memory():
+            if self._is_short():
                 most = min(most, 1)
             for key, entry in list(self._entries.items()):  # the one used longest ago first
                 is_idle = entry.users == 0 and entry.session is not None
@@ -187,8 +186,3 @@ class Sessions:
 def _close(entry: _Entry) -> None:
     if entry.session is not None:
         entry.session.close()
-
-
-def _is_short_of_memory() -> bool:
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return available_bytes() < LEAST_FREE_SHARE * total

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -25,6 +26,7 @@ from kopt.actors.devices.base import DeviceName, describe
 from kopt.actors.supervisor.child import Child
 from kopt.actors.supervisor.company import Company
 from kopt.actors.supervisor.endings import Endings
+from kopt.actors.supervisor.exchange import is_short_in
 from kopt.actors.supervisor.exchange_probe import usable_place
 from kopt.actors.supervisor.judging import Disturbed, Try
 from kopt.actors.supervisor.laps import Laps
@@ -114,6 +116,7 @@ class Supervisor:
             partial(open_session, self._bench),
             keep=self._supply.sessions,
             beside=self._endings.begin_shared,
+            is_short=partial(is_short_in, place),
         )
         self._admission = Turns()
         self._company = Company()
@@ -160,7 +163,7 @@ class Supervisor:
         is_gpu = self._bench.device == "cuda"
         if is_gpu and not self._sessions.has_room:
             return
-        with self._sessions.use(problem, generation=self._generation()) as session:
+        with self._session(problem, generation=self._generation()) as session:
             if not is_gpu:
                 with session.at_baselines:
                     session.baselines.compiled()
@@ -172,11 +175,17 @@ class Supervisor:
             ProblemError: the reference breaks its contract or cannot run here.
             WorkerLost: the zygote is gone.
         """
-        with (
-            self._admission.shared(),
-            self._sessions.use(problem, generation=self._generation()) as session,
-        ):
-            return survey_of(self._bench, session)
+        with self._company.joined(is_alone=False) as had_company:
+            try:
+                with self._admission.shared():
+                    return self._surveyed(problem)
+            except ProblemError:
+                if not had_company():
+                    raise
+        with self._admission.exclusive():  # others may have held the memory that it took
+            self._sessions.forget(problem)
+            self._sessions.close_idle()
+            return self._surveyed(problem)
 
     @property
     def exchange(self) -> Place:
@@ -227,7 +236,7 @@ class Supervisor:
             generation = self._generation()
             attempt: Try | None = None
             try:
-                with self._sessions.use(problem, generation=generation) as session:
+                with self._session(problem, generation=generation) as session:
                     if session.baselines.is_stale:  # else nobody waits for one who compiles
                         with session.at_baselines, self._bench.alone():
                             session.baselines.renew()
@@ -271,6 +280,25 @@ class Supervisor:
         if attempt.is_evicted or generation != self._generation():
             return True
         return isinstance(verdict, Crashed | CompileFailed) and bool(_NO_ROOM.search(verdict.log))
+
+    def _surveyed(self, problem: Problem) -> Survey:
+        with self._session(problem, generation=self._generation()) as session:
+            return survey_of(self._bench, session)
+
+    @contextmanager
+    def _session(self, problem: Problem, *, generation: int) -> Iterator[Session]:
+        """Give a problem's session.
+
+        Raises:
+            ProblemError: the reference breaks its contract, cannot run here, or what it takes does
+                not fit into memory.
+            WorkerLost: the zygote is gone.
+        """
+        with self._sessions.use(problem, generation=generation) as session:
+            try:
+                yield session
+            except MemoryError as error:
+                raise session.reference.fault(error) from None
 
     def _evaluation(
         self,

@@ -8,6 +8,7 @@ import random
 import shutil
 import signal
 import tempfile
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -30,6 +31,30 @@ QUICK_CHECKS = {
 _LOG = logging.getLogger(__name__)
 
 
+def new_cluster(folder: str, **head: Any) -> Any:  # noqa: ANN401 - Ray types no cluster
+    """Start a Ray of one node, without a dashboard, whose files lie in a folder.
+
+    Args:
+        folder: a short path: its sockets' are bounded.
+        head: further arguments of its node.
+    """
+    from ray._common.utils import get_default_ray_temp_dir
+    from ray.cluster_utils import Cluster
+
+    os.environ.update(ENVIRONMENT)
+    # It notes its address there, whatever its own folder; before Ray's first start nothing is.
+    Path(get_default_ray_temp_dir()).mkdir(parents=True, exist_ok=True)
+    return Cluster(
+        initialize_head=True,
+        head_node_args={
+            "include_dashboard": False,
+            "object_store_memory": STORE_BYTES,
+            "temp_dir": folder,
+            **head,
+        },
+    )
+
+
 class LosingCluster:
     """A head without work, and nodes that can be lost. A context manager."""
 
@@ -46,20 +71,8 @@ class LosingCluster:
         """Beyond those of the beginning."""
 
     def __enter__(self) -> Self:
-        from ray.cluster_utils import Cluster
-
-        os.environ.update(ENVIRONMENT)
         self._folder = tempfile.mkdtemp(prefix="kl-", dir="/tmp")
-        self._cluster = Cluster(
-            initialize_head=True,
-            head_node_args={
-                "num_cpus": 0,
-                "include_dashboard": False,
-                "object_store_memory": STORE_BYTES,
-                "temp_dir": self._folder,
-                "_system_config": QUICK_CHECKS,
-            },
-        )
+        self._cluster = new_cluster(self._folder, num_cpus=0, _system_config=QUICK_CHECKS)
         for _ in range(self._wanted):
             self._add(self._kind)
         # Nodes that join later are added in another thread, where no signal may be handled; they

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
@@ -15,7 +14,7 @@ import pytest
 from filelock import FileLock
 from ray.cluster_utils import Cluster
 
-from kopt.testing.losing_cluster import ENVIRONMENT, STORE_BYTES
+from kopt.testing.losing_cluster import new_cluster
 
 HERE = Path(__file__).parent
 
@@ -110,18 +109,10 @@ def running_ray() -> Cluster:
     and closes what is theirs.
     """
     if not _STARTED:
-        os.environ.update(ENVIRONMENT)
         folder = tempfile.mkdtemp(prefix="kj-", dir="/tmp")  # longer, and its sockets fail
         lanes = dict.fromkeys(("programmer", "build"), 1000)
         lanes |= dict.fromkeys(("verify", "timing", "profile"), 64)
-        head = {
-            "num_cpus": 2,
-            "resources": lanes,
-            "include_dashboard": False,
-            "object_store_memory": STORE_BYTES,
-            "temp_dir": folder,
-        }
-        _STARTED.append((Cluster(initialize_head=True, head_node_args=head), folder))
+        _STARTED.append((new_cluster(folder, num_cpus=2, resources=lanes), folder))
     return _STARTED[0][0]
 
 

@@ -139,3 +139,17 @@ def test_a_fleet_does_not_wait_for_devices_that_are_to_join_and_uses_them_when_t
         account = run(machines, tmp_path, once_under_way(join), devices=2 * GPUS_PER_NODE)
         assert (account.candidates, account.lost, account.duplicates) == (BUDGET, 0, 0)
         assert account.devices == 2 * GPUS_PER_NODE
+
+
+def test_a_cluster_starts_on_a_host_where_ray_never_ran(monkeypatch, tmp_path) -> None:
+    nowhere = tmp_path / "none" / "yet"
+    monkeypatch.setenv("RAY_TMPDIR", str(nowhere))
+    seen = []
+
+    def start(**arguments) -> None:
+        seen.append((nowhere / "ray").is_dir())  # where Ray notes the address
+        assert arguments["head_node_args"]["temp_dir"] == "short"
+
+    monkeypatch.setattr("ray.cluster_utils.Cluster", start)
+    new_cluster("short", num_cpus=0)
+    assert seen == [True]

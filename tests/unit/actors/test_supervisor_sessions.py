@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
-from kopt.actors.supervisor import sessions as module
 from kopt.actors.supervisor.sessions import Sessions
 from kopt.errors import ProblemError
 from kopt.problem import Problem
@@ -24,6 +24,9 @@ class Opened:
         self.log.append(f"-{self.name}")
 
 
+open_sessions = partial(Sessions, is_short=lambda: False)
+
+
 def problem(name: str) -> Problem:
     return Problem(name=name, source=f"# {name}")
 
@@ -34,9 +37,8 @@ def log() -> list[str]:
 
 
 @pytest.fixture
-def sessions(log, monkeypatch) -> Sessions:
-    monkeypatch.setattr(module, "available_bytes", lambda: 1 << 60)
-    return Sessions(lambda each: Opened(each, log), keep=2)
+def sessions(log) -> Sessions:
+    return open_sessions(lambda each: Opened(each, log), keep=2)
 
 
 def use(sessions: Sessions, name: str, *, generation: int = 0) -> None:
@@ -59,8 +61,7 @@ def test_a_session_in_use_is_not_closed_however_many_there_are(sessions, log) ->
     assert sorted(each for each in log if each.startswith("-")) == ["-a", "-b", "-c", "-d"]
 
 
-def test_who_wants_a_session_that_is_being_opened_waits_for_that_one(log, monkeypatch) -> None:
-    monkeypatch.setattr(module, "available_bytes", lambda: 1 << 60)
+def test_who_wants_a_session_that_is_being_opened_waits_for_that_one(log) -> None:
     opening, may_open = threading.Event(), threading.Event()
 
     def open_slowly(each: Problem) -> Opened:
@@ -68,7 +69,7 @@ def test_who_wants_a_session_that_is_being_opened_waits_for_that_one(log, monkey
         assert may_open.wait(SOON_S)
         return Opened(each, log)
 
-    sessions = Sessions(open_slowly, keep=2)
+    sessions = open_sessions(open_slowly, keep=2)
     with ThreadPoolExecutor(2) as threads:
         both = [threads.submit(use, sessions, "a") for _ in range(2)]
         assert opening.wait(SOON_S)
@@ -92,8 +93,7 @@ def test_one_that_is_forgotten_while_in_use_is_closed_by_its_last_user(sessions,
     assert log == ["+a", "+a", "-a"]
 
 
-def test_a_session_that_cannot_be_opened_is_tried_by_the_next(log, monkeypatch) -> None:
-    monkeypatch.setattr(module, "available_bytes", lambda: 1 << 60)
+def test_a_session_that_cannot_be_opened_is_tried_by_the_next(log) -> None:
     faults = [ProblemError("a", "the reference fails"), None]
 
     def open_or_fail(each: Problem) -> Opened:
@@ -102,38 +102,40 @@ def test_a_session_that_cannot_be_opened_is_tried_by_the_next(log, monkeypatch) 
             raise fault
         return Opened(each, log)
 
-    sessions = Sessions(open_or_fail, keep=2)
+    sessions = open_sessions(open_or_fail, keep=2)
     with pytest.raises(ProblemError):
         use(sessions, "a")
     use(sessions, "a")
     assert log == ["+a"]
 
 
-def test_a_problem_that_finds_no_memory_gets_that_of_idle_ones(log, monkeypatch) -> None:
-    monkeypatch.setattr(module, "available_bytes", lambda: 1 << 60)
+def test_a_problem_that_finds_no_memory_gets_that_of_idle_ones(log) -> None:
 
     def open_if_there_is_room(each: Problem) -> Opened:
         if each.name == "b" and "-a" not in log:
             raise ProblemError("b", "it does not fit into memory")
         return Opened(each, log)
 
-    sessions = Sessions(open_if_there_is_room, keep=2)
+    sessions = open_sessions(open_if_there_is_room, keep=2)
     use(sessions, "a")
     use(sessions, "b")
     assert log == ["+a", "-a", "+b"]
 
 
-def test_where_the_host_is_short_of_memory_one_session_is_kept(sessions, log, monkeypatch) -> None:
+def test_where_memory_is_short_one_session_is_kept_and_there_is_room_for_no_other(log) -> None:
+    short = []
+    sessions = open_sessions(lambda each: Opened(each, log), keep=2, is_short=lambda: bool(short))
     use(sessions, "a")
-    monkeypatch.setattr(module, "available_bytes", lambda: 0)
+    assert sessions.has_room
+    short.append(True)
+    assert not sessions.has_room
     use(sessions, "b")
     assert log == ["+a", "-a", "+b"]
 
 
-def test_who_used_a_session_last_does_not_wait_for_its_end(log, monkeypatch) -> None:
-    monkeypatch.setattr(module, "available_bytes", lambda: 1 << 60)
+def test_who_used_a_session_last_does_not_wait_for_its_end(log) -> None:
     closes = []
-    sessions = Sessions(lambda each: Opened(each, log), keep=1, beside=closes.append)
+    sessions = open_sessions(lambda each: Opened(each, log), keep=1, beside=closes.append)
     use(sessions, "a")
     use(sessions, "b")
     assert log == ["+a", "+b"]
@@ -142,8 +144,7 @@ def test_who_used_a_session_last_does_not_wait_for_its_end(log, monkeypatch) -> 
     assert log == ["+a", "+b", "-a"]
 
 
-def test_memory_that_is_wanted_at_once_is_waited_for(log, monkeypatch) -> None:
-    monkeypatch.setattr(module, "available_bytes", lambda: 1 << 60)
+def test_memory_that_is_wanted_at_once_is_waited_for(log) -> None:
     threads = []
 
     def beside(close) -> None:
@@ -155,7 +156,7 @@ def test_memory_that_is_wanted_at_once_is_waited_for(log, monkeypatch) -> None:
             raise ProblemError("b", "it does not fit into memory")
         return Opened(each, log)
 
-    sessions = Sessions(open_if_there_is_room, keep=1, beside=beside)
+    sessions = open_sessions(open_if_there_is_room, keep=1, beside=beside)
     use(sessions, "a")
     sessions.forget(problem("a"))  # its end is handed over, and has yet to begin
     use(sessions, "b")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
+from kopt.actors.supervisor import exchange, supervisor
 from kopt.errors import ProblemError
 from kopt.problem import Problem
 from kopt.survey import SizedTensor
@@ -51,3 +55,39 @@ def test_a_survey_has_sizes_times_and_the_bytes_of_a_mean(judge) -> None:
 def test_a_reference_that_does_not_run_has_no_survey(judge) -> None:
     with pytest.raises(ProblemError):
         judge.survey(Problem(name="broken", source="raise RuntimeError('no')\n"))
+
+
+def test_surveys_that_find_no_room_beside_each_other_are_made_alone(judge, monkeypatch) -> None:
+    measure, both, tries = supervisor.survey_of, threading.Barrier(2, timeout=60.0), []
+
+    def crowded(bench, session):
+        tries.append(session.problem.name)
+        if len(tries) <= 2:
+            both.wait()
+            raise MemoryError("the device has no room for another block")
+        return measure(bench, session)
+
+    monkeypatch.setattr(supervisor, "survey_of", crowded)
+    problems = [
+        Problem(name=name, source=MEAN.replace("1024, 1024", f"{rows}, 1024"))
+        for name, rows in (("small", 64), ("large", 128))
+    ]
+    with ThreadPoolExecutor(2) as threads:
+        surveys = list(threads.map(judge.survey, problems))
+    assert [survey.inputs[0].shape for survey in surveys] == [(64, 1024), (128, 1024)]
+    assert sorted(tries) == ["large", "large", "small", "small"]
+
+
+def test_a_survey_that_finds_no_room_alone_is_one_line(judge, monkeypatch) -> None:
+    def crowded(bench, session):
+        raise MemoryError("the device has no room for another block")
+
+    monkeypatch.setattr(supervisor, "survey_of", crowded)
+    with pytest.raises(ProblemError, match="problem mean: it does not fit into memory: the device"):
+        judge.survey(Problem(name="mean", source=MEAN))
+
+
+@pytest.mark.parametrize(("available", "short"), [(0, True), (1 << 60, False)])
+def test_memory_is_short_below_its_least_share(monkeypatch, available, short) -> None:
+    monkeypatch.setattr(exchange, "available_bytes", lambda: available)
+    assert exchange.is_short_in("cpu") is short
