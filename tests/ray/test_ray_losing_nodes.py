@@ -11,7 +11,7 @@ import pytest
 
 from kopt.actors.cluster import open_cluster
 from kopt.actors.config import ClusterConfig
-from kopt.testing.losing_cluster import GPUS_PER_NODE, LosingCluster
+from kopt.testing.losing_cluster import GPUS_PER_NODE, LosingCluster, new_cluster
 from kopt.testing.losing_fleet import Account, lose_now_and_then, run_fleet_on
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
