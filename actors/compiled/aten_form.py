@@ -13,6 +13,8 @@ from kopt.actors.rewriter.graph import aten
 
 _POOLS = ("_low_memory_max_pool_with_offsets", "_low_memory_max_pool2d_with_offsets")
 """Its first result is the maximum; its second, where that was, in a form of Inductor's own."""
+_ONLINE_SOFTMAX = "prepare_softmax_online"
+"""Gives the maximum along a dimension, and the sum of the exponentials of what lies below it."""
 _POOL_BY_DIMENSIONS: dict[int, Any] = {2: aten.max_pool2d.default, 3: aten.max_pool3d.default}
 
 
@@ -38,6 +40,9 @@ def in_aten(node: fx.Node, graph: fx.Graph, copies: Mapping[fx.Node, fx.Node]) -
             if index != 0:
                 raise NoAtenForm("where a maximum lies is kept in a form of Inductor's own")
             return copies[source]
+        if _prim(source) == _ONLINE_SOFTMAX:
+            largest = copies[source]
+            return largest if index == 0 else _sum_of_exponentials(largest, graph)
     name = _prim(node)
     if not name:
         return graph.node_copy(node, lambda each: copies[each])
@@ -49,11 +54,24 @@ def in_aten(node: fx.Node, graph: fx.Graph, copies: Mapping[fx.Node, fx.Node]) -
         product = graph.call_function(aten.mul.Tensor, (left, right))
         product.meta["val"] = node.meta["val"]
         return graph.call_function(aten.add.Tensor, (product, added))
+    if name == _ONLINE_SOFTMAX:
+        read, dim = arguments
+        return graph.call_function(aten.amax.default, (read, [dim], True))
     if name in _POOLS:
         pool = _POOL_BY_DIMENSIONS.get(len(arguments[1]))
         if pool is not None:
             return graph.call_function(pool, arguments)
     raise NoAtenForm(f"{node.target} is Inductor's own")
+
+
+def _sum_of_exponentials(largest: fx.Node, graph: fx.Graph) -> fx.Node:
+    """Add the sum of the exponentials of what a maximum was taken of, less that maximum."""
+    read: Any
+    read, dims, _ = largest.args
+    below = graph.call_function(aten.sub.Tensor, (read, largest))
+    exponentials = graph.call_function(aten.exp.default, (below,))
+    below.meta["val"] = exponentials.meta["val"] = read.meta["val"]
+    return graph.call_function(aten.sum.dim_IntList, (exponentials, dims, True))
 
 
 def _prim(node: fx.Node) -> str:
