@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kopt.agent_call import Staffed
 from kopt.driver.agent_desk import AgentDesk
@@ -27,11 +28,10 @@ from kopt.driver.order import Step
 from kopt.driver.profiles import Profiles, Profiling
 from kopt.driver.stops import StopRule
 from kopt.driver.table import Table
-from kopt.driver.task import SearchTask, Unfinished
+from kopt.driver.task import SearchTask
 from kopt.driver.turns import Turns
 from kopt.driver.verdicts import SharedVerdicts
 from kopt.events import ExpansionAsked, RunEnded, SearchEnded
-from kopt.expansion import Expansion
 from kopt.ports import Clock, Evaluator, EventSink, Programmer, Target, Terms
 
 
@@ -193,7 +193,9 @@ class Driver:
             if task.extension is not None:
                 self._sink.append(task.spec.name, task.extension)
             for unfinished in task.unfinished:
-                self._launch(task, unfinished.expansion, unfinished)
+                self._launch(task, self._life.run(task, unfinished.expansion, unfinished))
+            if self._profiles.owed(task):
+                self._launch(task, self._profiles.catch_up(task))
 
     def _fill(self) -> None:
         """Ask until others' turn has come, or the limits or the trees say enough."""
@@ -258,15 +260,13 @@ class Driver:
         task.recollection.asked(expansion)
         if task.order is not None:
             task.order.took(Step(ExpansionAsked.kind, expansion.ordinal))
-        self._launch(task, expansion, None)
+        self._launch(task, self._life.run(task, expansion, None))
         return True
 
-    def _launch(
-        self, task: SearchTask, expansion: Expansion, unfinished: Unfinished | None
-    ) -> None:
+    def _launch(self, task: SearchTask, work: Coroutine[Any, Any, None]) -> None:
         task.in_flight += 1
         self._turns.fill(self._seat)
-        running = asyncio.create_task(self._life.run(task, expansion, unfinished))
+        running = asyncio.create_task(work)
         self._running[running] = task
         running.add_done_callback(self._note_done)
 

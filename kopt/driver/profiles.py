@@ -144,6 +144,32 @@ class Profiles:
         elif self._rule.energy != "off":
             await self._take(task, candidate, made, evaluation, share=self._energy_share)
 
+    def owed(self, task: SearchTask) -> list[str]:
+        """Return candidates that were told, and whose profile an earlier driver died over."""
+        if task.ended or self._desk is None:
+            return []
+        is_all = self._rule.when == "correct" or self._rule.energy != "off"
+        wanted = task.made if is_all else task.bests if self._rule.when == "best" else {}
+        return [
+            each
+            for each, evaluation in task.evaluations.items()
+            if each in wanted
+            and each not in task.profiles
+            and isinstance(evaluation.verdict, Correct)
+        ]
+
+    async def catch_up(self, task: SearchTask) -> None:
+        """Take the profiles that are owed, as `after_telling` would have.
+
+        Raises:
+            StoreError: the journal cannot be written, or an artefact is missing.
+        """
+        for each in self.owed(task):
+            attempt = task.attempt(each, self._sink)
+            assert attempt is not None
+            made = task.made[each]
+            await self.after_telling(task, attempt.candidate, made, attempt.evaluation)
+
     async def parent(self, task: SearchTask, expansion: Expansion) -> Attempt | None:
         """Return the node that is expanded, with what its author is told of its profile.
 

@@ -97,6 +97,16 @@ def assert_all_told_or_cancelled(sink: MemorySink) -> None:
     replay(state)
 
 
+def correct_ones(state: RunState) -> set[str]:
+    (search,) = state.searches.values()
+    return {
+        expansion.candidates[index].candidate
+        for expansion in search.expansions.values()
+        for index, evaluation in expansion.verdicts.items()
+        if evaluation["kind"] == "correct"
+    }
+
+
 def test_what_is_optimised_is_profiled_once_and_its_author_is_told() -> None:
     sink, profiler = MemorySink(), InstantProfiler()
     programmer = drive(small_tasks(MCTS), sink, profiler=profiler, when="expanded")
@@ -118,15 +128,9 @@ def _nothing() -> tuple[Problem, Candidate]:
 def test_each_correct_candidate_is_profiled_after_it_was_told() -> None:
     sink, profiler = MemorySink(), InstantProfiler()
     drive(small_tasks(MCTS), sink, profiler=profiler, when="correct")
-    (search,) = fold(sink.records).searches.values()
-    correct_ones = {
-        expansion.candidates[index].candidate
-        for expansion in search.expansions.values()
-        for index, evaluation in expansion.verdicts.items()
-        if evaluation["kind"] == "correct"
-    }
-    assert {candidate for _, candidate in profiler.calls} == correct_ones
-    assert len(profiler.calls) == len(correct_ones)
+    found = correct_ones(fold(sink.records))
+    assert {candidate for _, candidate in profiler.calls} == found
+    assert len(profiler.calls) == len(found)
     told = {(b.expansion, b.index): n for n, b in enumerate(sink.bodies()) if isinstance(b, Told)}
     for number, body in enumerate(sink.bodies()):
         if isinstance(body, EvidenceTaken):
@@ -271,6 +275,33 @@ def test_a_run_that_was_killed_goes_on_and_profiles_nothing_twice(cut: int) -> N
     last = after.requests[-1]
     assert last.parent == before.requests[-1].parent
     assert sorted(map(repr, killed.bodies("told"))) == sorted(map(repr, whole.bodies("told")))
+
+
+@pytest.mark.parametrize("when", ["correct", "best"])
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_what_was_told_when_the_driver_died_is_profiled_by_the_next(when, deterministic) -> None:
+    short = MctsConfig(iterations=4, candidates=2)
+    whole = MemorySink()
+    how = {"when": when, "deterministic": deterministic, "share": None}
+    drive(small_tasks(short), whole, profiler=InstantProfiler(), **how)
+    ended = [n for n, r in enumerate(whole.records) if r.body.kind == "search_ended"]
+    late = 0
+    for cut in range(4, ended[0]):
+        killed = MemorySink(records=whole.records[:cut])
+        killed.texts = whole.texts
+        state = fold(killed.records)
+        again = InstantProfiler()
+        drive(small_tasks(short, earlier=state), killed, profiler=again, known=state, **how)
+        known = evidence_cache(state)
+        assert not {c for _, c in again.calls} & {c for _, c in known}
+        if when == "correct":  # which are the fastest so far, the order of telling decides
+            after = fold(killed.records)
+            assert {c for _, c in evidence_cache(after)} == correct_ones(after)
+        (search,) = state.searches.values()
+        told = {e.candidates[i].candidate for e in search.expansions.values() for i in e.told}
+        late += bool({c for _, c in again.calls} & told)
+        assert_all_told_or_cancelled(killed)
+    assert late > 0
 
 
 def test_an_analysis_is_asked_for_once_and_its_cost_counts() -> None:
