@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from kopt.timing import Baseline
+
+_BITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +28,12 @@ class SizedTensor:
         for size in self.shape:
             number *= size
         return number
+
+    @property
+    def num_bytes(self) -> int:
+        """What its elements take, by the bits that the dtype's name has; a bool takes one byte."""
+        bits = _BITS.search(self.dtype)
+        return self.num_elements * (int(bits[0]) // 8 if bits else 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -182,7 +182,7 @@ def _reference(request: WriteRequest, budget: Budget) -> str:
 
 
 def _survey(request: WriteRequest, budget: Budget) -> str:
-    return survey_text(request.survey)
+    return survey_text(request.survey, device=request.target.name)
 
 
 def _task(request: WriteRequest, budget: Budget) -> str:

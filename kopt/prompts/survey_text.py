@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from kopt.prompts.templates import filled
 from kopt.prompts.verdict_text import BASELINE_WORDS, BYTES_ALONE, LEAST_SHARE, in_us
+from kopt.speed_of_light import gpu_bytes_per_s
 from kopt.survey import SizedTensor, Survey
 from kopt.timing import Baseline
 
@@ -15,11 +16,22 @@ MAX_STATE = 3
 """Of parameters and buffers, the largest ones: those whose sizes an author reckons with."""
 
 
-def survey_text(survey: Survey | None) -> str:
-    """Return the section; empty where nothing is known."""
+def survey_text(survey: Survey | None, *, device: str = "") -> str:
+    """Return the section; empty where nothing is known.
+
+    Args:
+        survey: of the problem.
+        device: name of the GPU, for what it takes to read the state; of an unknown one nothing is
+            told.
+    """
     if survey is None:
         return ""
-    lines = [_forward(survey), _state(survey.state), _cases(survey.num_cases), _times(survey)]
+    lines = [
+        _forward(survey),
+        _state(survey, bytes_per_s=gpu_bytes_per_s(device)),
+        _cases(survey.num_cases),
+        _times(survey),
+    ]
     shown = "\n".join(f"- {line}" for line in lines if line)
     return filled("survey", lines=shown) if shown else ""
 
@@ -32,13 +44,25 @@ def _forward(survey: Survey) -> str:
     return f"`forward`: {taken or 'no tensor'} to {given}."
 
 
-def _state(tensors: Sequence[SizedTensor]) -> str:
+def _state(survey: Survey, *, bytes_per_s: float | None) -> str:
+    tensors = survey.state
     if not tensors:
         return ""
     number = sum(each.num_elements for each in tensors)
     largest = sorted(tensors, key=lambda each: -each.num_elements)
     named = _list([f"`{each.name}` {_form(each)}" for each in largest], most=MAX_STATE)
-    return f"Its state, {number:,} elements: {named}."
+    return f"Its state, {number:,} elements: {named}{_read(survey, bytes_per_s=bytes_per_s)}."
+
+
+def _read(survey: Survey, *, bytes_per_s: float | None) -> str:
+    """What reading the state takes, where it is no small part of a call."""
+    known = dict(survey.baselines_us)
+    if bytes_per_s is None or survey.baseline not in known:
+        return ""
+    read_us = sum(each.num_bytes for each in survey.state) / bytes_per_s * 1e6
+    if read_us < LEAST_SHARE * known[survey.baseline]:
+        return ""
+    return f"; reading all of it once takes {in_us(read_us)} us"
 
 
 def _cases(number: int) -> str:
