@@ -59,6 +59,7 @@ class Runner:
         self._sandbox = sandbox
         self._settings = settings
         self._device: Device | None = None
+        self._draws_on_device = True
         self._module: Any = None
         self._model: nn.Module | None = None
         self._run: Callable[..., object] | None = None
@@ -199,12 +200,27 @@ class Runner:
 
         Answers with one list of arguments more for each of get_input_cases(), where there is one.
         """
-        torch.manual_seed(seed)
         self._exchange.clear()
-        trees = [
-            self._kept_arguments(values, name) for name, values in argument_lists(self._module)
-        ]
+        trees = [self._kept_arguments(values, name) for name, values in self._drawn(seed)]
         return {"trees": trees, **self._exchange.kept()}
+
+    def _drawn(self, seed: int) -> list[tuple[str, list[Any]]]:
+        """Draw on the device where the problem lets it: gigabytes take seconds on the host.
+
+        A problem that mixes what it makes with host tensors of its own, or with their generators,
+        raises there, and draws on the host for good.
+        """
+        if self._device is not None and self._device.name != "cpu" and self._draws_on_device:
+            torch.manual_seed(seed)
+            try:
+                with torch.device(self._device.name):
+                    return argument_lists(self._module)
+            except StageFailed:
+                raise
+            except Exception:  # noqa: BLE001 -- the problem's own code: the host is asked next
+                self._draws_on_device = False
+        torch.manual_seed(seed)
+        return argument_lists(self._module)
 
     def _kept_arguments(self, values: list[Any], name: str) -> Tree:
         try:

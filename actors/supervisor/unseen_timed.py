@@ -14,6 +14,7 @@ Made of candidates that seem faster: the others have gained nothing. Source: exp
 
 from __future__ import annotations
 
+import math
 import random
 import time
 
@@ -37,7 +38,10 @@ COLD_BYTES_PER_US: dict[DeviceName, float] = {"cpu": 10e3, "cuda": 500e3}
 PROBES = 9
 """At most; on a calm host one or two, unless a single input is large."""
 MOST_S = 4.0
-"""A probe that would begin later is not made."""
+"""A probe that would begin later is not made, once there are pairs enough for an upper limit: with
+fewer, nothing is left of a gain that they leave open."""
+MOST_OF_FEW_S = 20.0
+"""Where inputs are so large that those take longer, none is made after this."""
 
 
 def check_unseen_timed(
@@ -98,13 +102,15 @@ def _look(
     mine: list[Pair] = []
     theirs: list[Pair] = []
     secret = rng.getrandbits(64)
-    until_s = time.monotonic() + MOST_S
+    began_s = time.monotonic()
     for number in range(PROBES):
         seed = derived_seed(secret, "unseen", number)
         probed = probe(session, watch, eager, secret=seed, trail=trail, rng=rng)
         mine += probed.mine
         theirs += probed.theirs
         found = look_at(mine, theirs=theirs, allowed=allowed)
-        if found.finding != "open" or time.monotonic() > until_s:
+        took_s = time.monotonic() - began_s
+        most_s = MOST_S if math.isfinite(found.most) else MOST_OF_FEW_S
+        if found.finding != "open" or took_s > most_s:
             break
     return found

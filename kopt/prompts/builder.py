@@ -191,9 +191,12 @@ def _task(request: WriteRequest, budget: Budget) -> str:
     if expansion.first_child:
         number = expansion.first_child
         versions = "One version was" if number == 1 else f"{number} versions were"
+        known, than = "they are not known here", ""
+        if request.history.siblings:
+            known, than = "what is known of them stands below", " than theirs, and"
         again = (
-            f"\n{versions} asked for from here before; what is known of them stands below. Take "
-            "another idea than theirs, and than the first that comes to mind."
+            f"\n{versions} asked for from here before; {known}. Take another idea{than} than the "
+            "first that comes to mind."
         )
     return filled(expansion.mode, again=again)
 

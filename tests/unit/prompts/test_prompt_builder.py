@@ -14,6 +14,8 @@ from kopt.evaluation import Check
 from kopt.expansion import MODES
 from kopt.finding import Finding
 from kopt.ladder import LADDER_NAMES, LADDERS, Distances, failure
+from kopt.memory.history import History
+from kopt.memory.tried import Tried
 from kopt.ports import Target, Terms, WriteRequest
 from kopt.prompts import build
 from kopt.prompts.budget import Budget
@@ -85,7 +87,21 @@ def test_each_mode_has_its_task(mode: str) -> None:
 def test_a_root_that_was_asked_before_asks_for_another_way() -> None:
     made = request("initial")
     again = dataclasses.replace(made, expansion=dataclasses.replace(made.expansion, first_child=1))
-    assert "One version was asked for from here before" in user_text(again)
+    text = user_text(again)
+    assert "One version was asked for from here before; they are not known here. Take" in text
+    assert "another idea than the first that" in text
+    tried = Tried(
+        candidate="c",
+        parent=None,
+        expansion=0,
+        strategy="tiles",
+        language="triton",
+        kind="incorrect",
+        reason="wrong",
+    )
+    known = History(siblings=(tried,))
+    text = user_text(dataclasses.replace(again, history=known))
+    assert "from here before; what is known of them stands below. Take another idea than" in text
     assert "from here before" not in user_text(made)
 
 

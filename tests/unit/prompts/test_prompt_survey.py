@@ -90,3 +90,18 @@ def test_what_is_installed_is_told_of_both_kinds_of_device() -> None:
         assert "Installed" not in device_text(bare)
         text = device_text(dataclasses.replace(bare, versions=versions))
         assert "Installed are Python 3.12.3, torch 2.11.0 (CUDA 13.0)." in text
+
+
+def test_what_reading_the_state_takes_is_told_of_a_known_gpu_where_it_is_no_small_part() -> None:
+    survey = dataclasses.replace(
+        PRODUCT,
+        state=(sized("weight", 28672, 8192, dtype="bfloat16"), sized("on", 8, dtype="bool")),
+        baselines_us=(("compile", 112.4),),
+    )
+    # 28672 · 8192 · 2 bytes at 4.8 TB/s.
+    text = survey_text(survey, device="NVIDIA H200")
+    assert "`on` bool [8]; reading all of it once takes 97.87 us." in text
+    assert "reading" not in survey_text(survey, device="another GPU")
+    slow = dataclasses.replace(survey, baselines_us=(("compile", 10_000.0),))
+    assert "reading" not in survey_text(slow, device="NVIDIA H200")
+    assert "reading" not in survey_text(survey.untimed(), device="NVIDIA H200")

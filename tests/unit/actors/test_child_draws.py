@@ -1,0 +1,55 @@
+"""Where a problem's inputs are drawn: on the device, or on the host where it does not let that."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from kopt.actors.child.module import StageFailed
+from kopt.actors.child.runner import Runner
+
+
+def runner(get_inputs, *, device: str | None = "meta") -> Runner:
+    made = Runner(None, sandbox="none", settings={"dtype": None})
+    made._device = None if device is None else SimpleNamespace(name=device)
+    made._module = SimpleNamespace(get_inputs=get_inputs)
+    return made
+
+
+def drawn(made: Runner, *, seed: int = 3) -> torch.Tensor:
+    ((_, (tensor,)),) = made._drawn(seed)
+    return tensor
+
+
+def test_inputs_are_drawn_on_the_device() -> None:
+    assert drawn(runner(lambda: [torch.randn(4)])).device.type == "meta"
+
+
+@pytest.mark.parametrize("device", [None, "cpu"])
+def test_on_a_cpu_the_host_draws_by_its_seed(device) -> None:
+    made = runner(lambda: [torch.randn(4)], device=device)
+    torch.manual_seed(3)
+    expected = torch.randn(4)
+    assert torch.equal(drawn(made), expected)
+    assert not torch.equal(drawn(made, seed=4), drawn(made))
+
+
+def test_a_problem_that_mixes_in_host_tensors_draws_on_the_host_for_good() -> None:
+    table, calls = torch.arange(4.0), []
+
+    def get_inputs() -> list[torch.Tensor]:
+        calls.append(1)
+        return [torch.where(torch.randn(4) > table, 1.0, table)]
+
+    made = runner(get_inputs)
+    assert drawn(made).device.type == "cpu"
+    assert drawn(made).device.type == "cpu"
+    assert len(calls) == 3
+    assert torch.equal(drawn(made), drawn(made))
+
+
+def test_a_breach_of_the_contract_is_said_at_once() -> None:
+    with pytest.raises(StageFailed, match="must return a list, got int"):
+        runner(lambda: 5)._drawn(0)
