@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from kopt.prompts.templates import filled
 from kopt.prompts.verdict_text import BASELINE_WORDS, BYTES_ALONE, LEAST_SHARE, in_us
-from kopt.speed_of_light import gpu_bytes_per_s
 from kopt.survey import SizedTensor, Survey
 from kopt.timing import Baseline
+from kopt.tools.hardware import Gpu, find_gpu
 
 MAX_TENSORS = 8
 """Of inputs, and of outputs, that are listed, the first ones."""
@@ -21,17 +21,13 @@ def survey_text(survey: Survey | None, *, device: str = "") -> str:
 
     Args:
         survey: of the problem.
-        device: name of the GPU, for what it takes to read the state; of an unknown one nothing is
-            told.
+        device: name of the GPU, for what it takes to move bytes there; of an unknown one nothing
+            is told.
     """
     if survey is None:
         return ""
-    lines = [
-        _forward(survey),
-        _state(survey, bytes_per_s=gpu_bytes_per_s(device)),
-        _cases(survey.num_cases),
-        _times(survey),
-    ]
+    gpu = find_gpu(device)
+    lines = [_forward(survey), _state(survey, gpu), _cases(survey.num_cases), _times(survey, gpu)]
     shown = "\n".join(f"- {line}" for line in lines if line)
     return filled("survey", lines=shown) if shown else ""
 
@@ -44,22 +40,22 @@ def _forward(survey: Survey) -> str:
     return f"`forward`: {taken or 'no tensor'} to {given}."
 
 
-def _state(survey: Survey, *, bytes_per_s: float | None) -> str:
+def _state(survey: Survey, gpu: Gpu | None) -> str:
     tensors = survey.state
     if not tensors:
         return ""
     number = sum(each.num_elements for each in tensors)
     largest = sorted(tensors, key=lambda each: -each.num_elements)
     named = _list([f"`{each.name}` {_form(each)}" for each in largest], most=MAX_STATE)
-    return f"Its state, {number:,} elements: {named}{_read(survey, bytes_per_s=bytes_per_s)}."
+    return f"Its state, {number:,} elements: {named}{_read(survey, gpu)}."
 
 
-def _read(survey: Survey, *, bytes_per_s: float | None) -> str:
+def _read(survey: Survey, gpu: Gpu | None) -> str:
     """What reading the state takes, where it is no small part of a call."""
     known = dict(survey.baselines_us)
-    if bytes_per_s is None or survey.baseline not in known:
+    if gpu is None or survey.baseline not in known:
         return ""
-    read_us = sum(each.num_bytes for each in survey.state) / bytes_per_s * 1e6
+    read_us = sum(each.num_bytes for each in survey.state) / gpu.tb_per_s * 1e-6
     if read_us < LEAST_SHARE * known[survey.baseline]:
         return ""
     return f"; reading all of it once takes {in_us(read_us)} us"
@@ -71,7 +67,7 @@ def _cases(number: int) -> str:
     return f"It has to be right for {number - 1} more argument lists; the first one is timed."
 
 
-def _times(survey: Survey) -> str:
+def _times(survey: Survey, gpu: Gpu | None) -> str:
     known = dict(survey.baselines_us)
     if survey.baseline is None or survey.baseline not in known:
         return ""
@@ -82,7 +78,11 @@ def _times(survey: Survey) -> str:
     )
     aim = ""
     if survey.sol_us is not None and survey.sol_us >= LEAST_SHARE * known[survey.baseline]:
-        aim = f"; speed of light {in_us(survey.sol_us)} us ({BYTES_ALONE})"
+        reached = ""
+        if gpu is not None and gpu.reached_tb_per_s is not None:
+            reached_us = survey.sol_us * gpu.tb_per_s / gpu.reached_tb_per_s
+            reached = f", {in_us(reached_us)} us as fast as a copy"
+        aim = f"; speed of light {in_us(survey.sol_us)} us{reached} ({BYTES_ALONE})"
     return f"A call here: {times}{aim}."
 
 

@@ -101,7 +101,9 @@ def test_what_reading_the_state_takes_is_told_of_a_known_gpu_where_it_is_no_smal
     # 28672 · 8192 · 2 bytes at 4.8 TB/s.
     text = survey_text(survey, device="NVIDIA H200")
     assert "`on` bool [8]; reading all of it once takes 97.87 us." in text
+    assert "; speed of light 140 us, 156.3 us as fast as a copy (inputs" in text  # 4.8 and 4.3 TB/s
     assert "reading" not in survey_text(survey, device="another GPU")
+    assert "as fast as a copy" not in survey_text(survey, device="another GPU")
     slow = dataclasses.replace(survey, baselines_us=(("compile", 10_000.0),))
     assert "reading" not in survey_text(slow, device="NVIDIA H200")
     assert "reading" not in survey_text(survey.untimed(), device="NVIDIA H200")
