@@ -24,7 +24,7 @@ MAX_PASSED = 16
 """Passed checks that are named."""
 BYTES_ALONE = "inputs and outputs moved once; operations do not count"
 """What the speed of light is the time of: of a large matrix product, much too little."""
-LEAST_SHARE = 0.01
+LEAST_SHARE = 0.05
 """Of the speed of light: below it the figure is not told. Something else than moving inputs and
 outputs takes the time then, and it is no aim."""
 BASELINE_WORDS: dict[Baseline, str] = {
