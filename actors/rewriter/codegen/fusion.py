@@ -28,6 +28,27 @@ CACHED_ROW_ELEMENTS = 1 << 17
 """Up to here (half a MiB of float32) a row is still in a core's cache when it is read again."""
 CACHE_BYTES = 32 << 20
 """Data beyond this is taken not to be in a cache when it is read again."""
+APPROXIMATED = frozenset(
+    {
+        "binary_cross_entropy_with_logits",
+        "celu",
+        "cross_entropy_loss",
+        "elu",
+        "exp",
+        "log",
+        "log_sigmoid_forward",
+        "log_softmax",
+        "logsumexp",
+        "mish",
+        "safe_softmax",
+        "selu",
+        "sigmoid",
+        "silu",
+        "softmax",
+        "softplus",
+    }
+)
+"""Operations of ATen's that come to exponentials or logarithms, which a GPU can approximate."""
 
 
 def fuse(graph: fx.GraphModule, *, device: DeviceKind, schedule: Schedule) -> list[FusedKernel]:
@@ -104,16 +125,19 @@ def schedules(graph: fx.GraphModule, device: DeviceKind) -> list[Schedule]:
         library = Schedule()
         own = [replace(library, gpu_product=way) for way in product_ways(graph)]
         first = own[0] if own else library
+        fast = [replace(first, gpu_math="fast")]
+        is_soon = _approximates(graph)
         return [
             first,
             *own[1:2],
             *([library] if own else []),
             *own[2:],
+            *(fast if is_soon else []),
             replace(first, gpu_block=2048),
             replace(first, gpu_warps=8),
             replace(first, gpu_persistent=4096),
             replace(first, gpu_warps=4),
-            replace(first, gpu_math="fast"),
+            *([] if is_soon else fast),
             replace(first, gpu_block=4096, gpu_warps=8),
             replace(first, gpu_block=512, gpu_warps=4),
             replace(first, gpu_persistent=32768, gpu_warps=16),
@@ -133,6 +157,20 @@ def schedules(graph: fx.GraphModule, device: DeviceKind) -> list[Schedule]:
     if _largest_bytes(graph) > CACHE_BYTES:
         return [first, large, *others, replace(large, cpu_math="fast")]
     return [first, *others, large]
+
+
+def _approximates(graph: fx.GraphModule) -> bool:
+    """Whether some operation has an approximation in hardware.
+
+    An exact one takes a GPU about as long as moving the memory of its kernel.
+    """
+    overloads = (node.target for node in graph.graph.nodes)
+    names = {
+        each._schema.name.partition("::")[2].strip("_")
+        for each in overloads
+        if isinstance(each, torch._ops.OpOverload)
+    }
+    return not names.isdisjoint(APPROXIMATED)
 
 
 def _largest_bytes(graph: fx.GraphModule) -> int:

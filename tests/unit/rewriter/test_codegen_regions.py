@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -128,3 +130,12 @@ def test_schedules_are_distinct_and_survive_json() -> None:
         found = schedules(graph, device)
         assert len(set(found)) == len(found) > 3
         assert [Schedule(**way.to_json()) for way in found] == found
+
+
+def test_where_there_is_something_to_approximate_that_is_tried_next() -> None:
+    fast = dataclasses.replace(Schedule(), gpu_math="fast")
+    x = torch.randn(8, 16)
+    assert schedules(graph_of(lambda x: x.softmax(-1), x), "cuda")[1] == fast
+    assert schedules(graph_of(F.silu, x), "cuda")[1] == fast
+    others = schedules(graph_of(lambda x: x * 2 + 1, x), "cuda")
+    assert fast in others[3:]
