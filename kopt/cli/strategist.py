@@ -224,6 +224,10 @@ def _decided(job: CompiledJob, model: TakenModel, grouping: Grouping, cut_anew: 
     if failure:
         why = f"cutting anew failed ({failure})"
         return replace(apart, strategist=_line(apart, replace(grouping, faults=(why,))))
+    lost = len(grouping.wishes) - sum(bool(choice.reason) for choice in again.choices)
+    if lost > 0:
+        fault = f"{lost} choice(s) were not there when it was compiled anew"
+        grouping = replace(grouping, faults=(*grouping.faults, fault))
     return replace(again, strategist=_line(again, grouping))
 
 

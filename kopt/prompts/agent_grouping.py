@@ -178,7 +178,9 @@ def _reason(entry: Mapping[str, object]) -> str:
     said = entry.get("reason")
     if not isinstance(said, str) or not said.strip():
         return "no reason given"
-    return short_line(" ".join(said[: 8 * MAX_REASON].split()), max_characters=MAX_REASON)
+    line = " ".join(said[: 8 * MAX_REASON].split())
+    # It is shown on terminals: nothing in it may move a cursor.
+    return short_line("".join(filter(str.isprintable, line)), max_characters=MAX_REASON)
 
 
 def _passed_bytes(pair: Pair) -> int:

@@ -115,7 +115,7 @@ class Cutter:
         assert timeout_s > 0
         self.orders.append(order)
         choices, _ = decided(APART.choices, order.wishes)
-        return replace(APART, choices=tuple(choices), **self._outcome)
+        return replace(APART, **{"choices": tuple(choices), **self._outcome})
 
 
 def settled(one: CompiledJob, player: Player, cutter: Cutter) -> Apart:
@@ -230,6 +230,11 @@ def test_a_cut_that_fails_leaves_the_rule_s_groups(tmp_path: Path) -> None:
     apart = settled(job(tmp_path), said(KEEP_FIRST), Cutter(cause="timeout", reason="too long"))
     assert replace(apart, strategist="") == APART
     assert apart.strategist.endswith("by the rule: cutting anew failed (timeout: too long)")
+
+
+def test_a_second_compile_without_the_choices_says_so(tmp_path: Path) -> None:
+    apart = settled(job(tmp_path), said(KEEP_FIRST), Cutter(choices=APART.choices[1:2]))
+    assert apart.strategist.endswith("2 choice(s) were not there when it was compiled anew")
 
 
 @pytest.mark.parametrize("case", ["no choice", "one author", "decided before"])

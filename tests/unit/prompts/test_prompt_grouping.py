@@ -103,6 +103,8 @@ def test_a_reason_of_a_megabyte_is_cut_and_a_missing_one_said() -> None:
     long = {"pairs": [{"pair": 1, "decision": "fuse", "reason": "so " * 400_000}]}
     assert all(len(wish.reason) < 300 for wish in read_grouping(json.dumps(long), CHOICES).wishes)
     assert read_grouping(ONE, CHOICES).wishes[0].reason == "no reason given"
+    escape = {"pair": 1, "decision": "fuse", "reason": "a\x1b[2Jb"}
+    assert read_grouping(json.dumps(escape), CHOICES).wishes[0].reason == "a[2Jb"
 
 
 def test_a_prompt_is_bounded_and_asks_about_what_passes_most() -> None:
