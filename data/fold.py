@@ -119,6 +119,8 @@ class RunState:
     """None unless the last event is the run's end."""
     quarantined: list[DeviceQuarantined] = field(default_factory=list)
     """Devices that were given up, in order; a later sitting may have used them again."""
+    calls: list[AgentCalled] = field(default_factory=list)
+    """Of roles, about compiled models as a whole, in order; each place of a model once."""
 
 
 def fold(records: Iterable[Record]) -> RunState:
@@ -148,6 +150,12 @@ def apply(state: RunState, record: Record) -> None:
         return
     if isinstance(body, DeviceQuarantined):
         state.quarantined.append(body)
+        return
+    if isinstance(body, AgentCalled) and not record.search:
+        place = body.problem, body.agent, body.turn
+        if any((each.problem, each.agent, each.turn) == place for each in state.calls):
+            raise _contradiction(record, f"{body.agent} was asked of this model before")
+        state.calls.append(body)
         return
     if isinstance(body, SearchStarted):
         _start(state, record, body)

@@ -67,6 +67,7 @@ class Recording:
         """Take what `open` read."""
         self.run = run
         self._searches = {_key(search): search for search in state.searches.values()}
+        self._calls = state.calls
         self._evaluations = evaluations
         self._lost = dict(_losses(state))
         self._evidence = evidence_cache(state)
@@ -178,15 +179,7 @@ class Recording:
         expansion = self.expansion(search, place.expansion)
         for said in expansion.calls:
             if (said.agent, said.slot, said.turn) == place[1:]:
-                get = self.run.artefacts.get
-                completion = Completion(
-                    text=get(said.text) if said.text else "",
-                    finish=said.finish,
-                    fault=said.fault,
-                    reasoning=get(said.reasoning) if said.reasoning else "",
-                    usage=_usage(said),
-                )
-                return AgentReply(completion=completion, sampling=said.sampling)
+                return self._reply(said)
         if expansion.answered is None:
             self.answer(search, expansion)  # raises what ended it
         made = len(expansion.calls)
@@ -194,6 +187,32 @@ class Recording:
             f"{self._place(search)}, expansion {place.expansion}: it has {made} calls of agents, "
             f"and none at {call.turn_name}"
         )
+
+    def model_call(self, call: AgentCall) -> AgentReply:
+        """Return what was said to an agent of a compiled model as a whole.
+
+        Raises:
+            NotRecorded: nothing was.
+            StoreError: an artefact is missing or damaged.
+        """
+        place = call.problem.problem_id, call.place.agent, call.place.turn
+        for said in self._calls:
+            if (said.problem, said.agent, said.turn) == place:
+                return self._reply(said)
+        raise NotRecorded(
+            f"{self.run.path}: no {call.place.agent} was asked of {call.problem.name} there"
+        )
+
+    def _reply(self, said: AgentCalled) -> AgentReply:
+        get = self.run.artefacts.get
+        completion = Completion(
+            text=get(said.text) if said.text else "",
+            finish=said.finish,
+            fault=said.fault,
+            reasoning=get(said.reasoning) if said.reasoning else "",
+            usage=_usage(said),
+        )
+        return AgentReply(completion=completion, sampling=said.sampling)
 
     def _lesson(self, search: SearchState, ordinal: int) -> AgentReply:
         """Return what a summarizer said of an expansion."""

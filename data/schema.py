@@ -46,7 +46,7 @@ JOURNAL_SCHEMA = pa.schema(
         _field("run", pa.string()),
         _field("search", pa.string()),
         _field("kind", pa.string()),
-        _field("problem", pa.string(), kinds="search_started"),
+        _field("problem", pa.string(), kinds="search_started agent_call"),
         _field("problem_name", pa.string(), kinds="search_started"),
         _field("arm", pa.string(), kinds="search_started"),
         _field("seed", pa.int64(), kinds="search_started expansion_asked"),

@@ -22,7 +22,7 @@ from kopt.data.record import Record
 from kopt.data.rundir import RunDir, RunStatus
 from kopt.data.search_digest import Profiled, SearchDigest, SpeedupOver
 from kopt.errors import ConfigError, StoreError
-from kopt.events import DeviceQuarantined, RunEnded, SearchStarted
+from kopt.events import AgentCalled, DeviceQuarantined, RunEnded, SearchStarted
 from kopt.problem import Problem
 
 ARM_SECTIONS = (
@@ -83,6 +83,8 @@ def read_trials(run: RunDir, *, label: str, over: SpeedupOver = "recorded") -> R
         end = body if isinstance(body, RunEnded) else None
         if isinstance(body, RunEnded | DeviceQuarantined):
             continue
+        if isinstance(body, AgentCalled) and not record.search:
+            continue  # of a compiled model as a whole: no trial's
         if isinstance(body, SearchStarted):
             if record.search in searches:
                 raise _contradiction(run, record, f"search {record.search!r} was started before")

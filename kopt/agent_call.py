@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args, runtime_checkab
 from kopt.ports import Completion, Message
 from kopt.problem import Problem
 
-Agent = Literal["planner", "executor", "codegen", "fusion", "summarizer"]
+Agent = Literal["planner", "executor", "codegen", "fusion", "summarizer", "strategist"]
 Author = Literal["executor", "codegen", "fusion"]
 AGENTS: tuple[Agent, ...] = get_args(Agent)
 AUTHORS: tuple[Author, ...] = get_args(Author)
@@ -25,9 +25,10 @@ Libraries = Literal["keep", "replace"]
 
 
 class CallPlace(NamedTuple):
-    """Where a call stands in its search."""
+    """Where a call stands in its search; a strategist's stands before all searches of a model."""
 
     expansion: int
+    """Of the search, from 0; 0 for a strategist's."""
     agent: Agent
     slot: int
     """Idea of the expansion, from 0; 0 for what concerns all of them."""
@@ -42,7 +43,8 @@ class AgentCall:
     place: CallPlace
     problem: Problem
     search: str
-    """Name of the search, unique in the run."""
+    """Name of the search, unique in the run; empty for what concerns a compiled model as a whole,
+    which `problem` then is."""
     seed: int
     """Of the search, as a recording knows it."""
     draw: int

@@ -96,13 +96,14 @@ class AnswerReceived:
 class AgentCalled:
     """One role of several asked a model (pipeline=agents). Written before its answer is used.
 
-    Its tokens and cost are counted with the answer of its expansion.
+    Its tokens and cost are counted with the answer of its expansion; those of a strategist, whose
+    call is of no search, by themselves.
     """
 
     kind: ClassVar[str] = "agent_call"
     expansion: int
     agent: str
-    """`planner`, `executor`, `codegen`, `fusion`."""
+    """`planner`, `executor`, `codegen`, `fusion`, `strategist`."""
     slot: int
     """Idea of the expansion that it is for, from 0."""
     turn: int
@@ -121,6 +122,8 @@ class AgentCalled:
     tokens_in: int
     tokens_out: int
     cost_usd: float
+    problem: str = ""
+    """Id of the compiled model that it is about, where it is of no search; else empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from pydantic import TypeAdapter
+
+from kopt.compiled.choices import Wish
 from kopt.compiled.record import Apart, from_json
 from kopt.errors import ProblemError
 from kopt.problem import Problem
@@ -33,8 +36,22 @@ class Order:
     module_mode: Literal["train", "eval"] = "train"
     max_autotune: bool = False
     merge: bool = True
+    wishes: tuple[Wish, ...] = ()
+    """What a model decided of the choices that an earlier order of this model found."""
     seeds: tuple[int, int] = (0, 42)
     """Of the inputs that references are tried on (KernelOPT App. B)."""
+
+
+_ORDER: TypeAdapter[Order] = TypeAdapter(Order)
+
+
+def order_from_json(text: str | bytes) -> Order:
+    """Read an order, as `carry_out` wrote it.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return _ORDER.validate_json(text)
 
 
 def carry_out(order: Order, *, timeout_s: float) -> Apart:

@@ -18,6 +18,7 @@ from torch import nn
 
 from kopt.actors.compiled.capture import Captured, Piece, capture, run_again
 from kopt.actors.compiled.fragments import NotCut, cut
+from kopt.actors.compiled.grouping import grouped, with_shares
 from kopt.actors.compiled.obstacles import Obstacle, obstacle_of
 from kopt.actors.compiled.problem_file import identity_of, problem_source
 from kopt.actors.compiled.recipes import make_recipe
@@ -30,7 +31,8 @@ from kopt.actors.compiled.shims import (
 )
 from kopt.actors.compiled.trial import tried
 from kopt.actors.rewriter.reference import first_line
-from kopt.compiled.groups import Group, make_groups
+from kopt.compiled.choices import Wish
+from kopt.compiled.groups import Group
 from kopt.compiled.recipe import Recipe
 from kopt.compiled.record import Apart, KernelNote, LibraryCall, SubKernel
 from kopt.compiled.rewire import Layout
@@ -53,13 +55,20 @@ class Subject:
     """The same of another seed."""
 
 
-def take_apart(subject: Subject, *, max_autotune: bool = False, merge: bool = True) -> Apart:
+def take_apart(
+    subject: Subject,
+    *,
+    max_autotune: bool = False,
+    merge: bool = True,
+    wishes: Sequence[Wish] = (),
+) -> Apart:
     """Compile a model and make problems of what can be improved.
 
     Args:
         subject: the model.
         max_autotune: see `capture`.
         merge: whether launches are merged for speed's sake (`make_groups`).
+        wishes: what a model decided of the choices that an earlier call found.
 
     Returns:
         What was found; with a cause where there is nothing to search.
@@ -93,7 +102,7 @@ def take_apart(subject: Subject, *, max_autotune: bool = False, merge: bool = Tr
         recipe = make_recipe(captured, file=subject.file, given=subject.given)
     except Obstacle as found:
         return replace(bare, cause=found.cause, reason=found.reason)
-    apart = _cut_all(bare, subject, captured, recipe, merge=merge)
+    apart = _cut_all(bare, subject, captured, recipe, merge=merge, wishes=wishes)
     if not apart.problems:
         apart = replace(
             apart, cause="nothing_cut", reason=f"no kernel can be cut out: {_why_kept(apart)}"
@@ -102,15 +111,16 @@ def take_apart(subject: Subject, *, max_autotune: bool = False, merge: bool = Tr
 
 
 def _cut_all(
-    bare: Apart, subject: Subject, captured: Captured, recipe: Recipe, *, merge: bool
+    bare: Apart,
+    subject: Subject,
+    captured: Captured,
+    recipe: Recipe,
+    *,
+    merge: bool,
+    wishes: Sequence[Wish],
 ) -> Apart:
     (piece,) = captured.pieces
-    groups = make_groups(
-        piece.code,
-        num_bytes={name: buffer.num_bytes for name, buffer in piece.buffers.items()},
-        named={name for name, buffer in piece.buffers.items() if buffer.origin is not None},
-        merge=merge,
-    )
+    groups, choices = grouped(piece, merge=merge, wishes=wishes)
     reads = {value for group in groups for value in group.reads}
     writes = {value for group in groups for value in group.results}
     seen = [values_of_launches(piece, reads=reads, writes=writes)]
@@ -154,6 +164,7 @@ def _cut_all(
         },
         kernels=tuple(_notes(captured.pieces, times_us, call_us)),
         subkernels=tuple(found),
+        choices=tuple(with_shares(each, times_us, call_us) for each in choices),
         problems=problems,
         changed=tuple(_changed(piece, recipe)),
         call_us=call_us,

@@ -11,20 +11,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
-from kopt.actors.compiled.order import Order
+from kopt.actors.compiled.order import Order, order_from_json
 from kopt.compiled.record import Apart, to_json
 from kopt.errors import ProblemError
-
-_ORDER: TypeAdapter[Order] = TypeAdapter(Order)
 
 
 def main(arguments: list[str]) -> int:
     """Read an order, take its model apart, and write `apart.json` into its folder."""
     try:
-        order = _ORDER.validate_json(Path(arguments[0]).read_bytes())
-    except (IndexError, OSError, ValidationError) as error:
+        order = order_from_json(Path(arguments[0]).read_bytes())
+    except (IndexError, OSError, ValueError) as error:
         sys.stderr.write(f"expected the path of an order: {error}\n")
         return 2
     try:
@@ -42,7 +38,9 @@ def _apart(order: Order) -> Apart:
     from kopt.actors.compiled.take_apart import take_apart
 
     subject: Any = load_subject(order)
-    return take_apart(subject, max_autotune=order.max_autotune, merge=order.merge)
+    return take_apart(
+        subject, max_autotune=order.max_autotune, merge=order.merge, wishes=order.wishes
+    )
 
 
 if __name__ == "__main__":

@@ -9,18 +9,18 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from kopt.actors.compiled.order import Order, carry_out
+from kopt.actors.compiled.order import Order, carry_out, order_from_json
 from kopt.cli.evaluate import first_device
 from kopt.compiled.families import family_of_group
-from kopt.compiled.record import Apart
+from kopt.compiled.record import Apart, from_json
 from kopt.config import RunConfig
 from kopt.data.atomic import make_folder, write_bytes
 from kopt.data.rundir import RunDir
 from kopt.environment import cache_dir
-from kopt.errors import ConfigError, ProblemError
+from kopt.errors import ConfigError, ProblemError, StoreError
 from kopt.identity import canonical_json
 from kopt.problem import Problem
 
@@ -35,10 +35,44 @@ def models_folder(run: RunDir) -> Path:
     return run.path / FOLDER
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenModel:
+    """A model that was taken apart."""
+
+    order: Order
+    apart: Apart
+
+    @property
+    def folder(self) -> Path:
+        """Where its record lies."""
+        return Path(self.order.folder)
+
+    @property
+    def key(self) -> str:
+        """Equal where models are compiled alike."""
+        return canonical_json({**asdict(self.order), "folder": ""})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledJob:
+    """A job whose models were taken apart."""
+
+    config: RunConfig
+    run: RunDir
+    models: Sequence[TakenModel]
+
+    @property
+    def open_models(self) -> list[TakenModel]:
+        """Those that the strategist is to be asked about, and was not yet."""
+        if self.config.pipeline.kind != "agents":
+            return []
+        return [m for m in self.models if m.apart.choices and not m.apart.strategist]
+
+
 def take_models_apart(
     config: RunConfig, models: Sequence[Problem], *, run: RunDir, taken: Taken | None = None
-) -> list[Problem]:
-    """Take each model apart; return the problems that came of them, each once.
+) -> list[TakenModel]:
+    """Take each model apart, with the groups that the rule makes.
 
     Args:
         config: of the run.
@@ -51,7 +85,7 @@ def take_models_apart(
         StoreError: a record cannot be read, or the folder not be written.
     """
     device = first_device(config)
-    found: dict[str, Problem] = {}
+    found = []
     for model in models:
         folder = models_folder(run) / model.file_name
         order = Order(
@@ -63,7 +97,7 @@ def take_models_apart(
             max_autotune=config.compiled.max_autotune,
             merge=config.compiled.fuse,
         )
-        key = canonical_json({**asdict(order), "folder": ""})
+        key = TakenModel(order=order, apart=Apart(model=model.name)).key
         earlier = None if taken is None else taken.get(key)
         if earlier is not None:
             shutil.copytree(earlier[0], folder, dirs_exist_ok=True)
@@ -72,7 +106,38 @@ def take_models_apart(
             apart = _taken_apart(order, timeout_s=config.compiled.timeout_s)
         if taken is not None:
             taken.setdefault(key, (folder, apart))
-        for problem in _problems(apart, folder):
+        found.append(TakenModel(order=order, apart=apart))
+    return found
+
+
+def begun_models(run: RunDir) -> list[TakenModel]:
+    """Return the models that an earlier sitting took apart, before its searches began.
+
+    Raises:
+        StoreError: a record cannot be read.
+    """
+    found = []
+    for path in sorted(models_folder(run).glob("*/apart.json")):
+        apart = from_json(path.read_bytes(), where=str(path))
+        try:
+            order = order_from_json((path.parent / "order.json").read_bytes())
+        except (OSError, ValueError) as error:
+            raise StoreError(str(path.parent / "order.json"), f"no order: {error}") from None
+        # The run may lie elsewhere now; and what was decided is decided from the journal again.
+        order = replace(order, folder=str(path.parent), wishes=())
+        found.append(TakenModel(order=order, apart=apart))
+    return found
+
+
+def problems_of(models: Sequence[TakenModel]) -> list[Problem]:
+    """Return the problems that models were cut into, each once; they are written as files too.
+
+    Raises:
+        StoreError: a folder cannot be written.
+    """
+    found: dict[str, Problem] = {}
+    for model in models:
+        for problem in _problems(model.apart, model.folder):
             found.setdefault(problem.problem_id, problem)
     return list(found.values())
 

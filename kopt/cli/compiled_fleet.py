@@ -8,35 +8,71 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
-from kopt.cli.compiled import Taken, take_models_apart
+from kopt.cli.compiled import CompiledJob, Taken, problems_of, take_models_apart
 from kopt.cli.compiled_report import begin_without_searches, models_text
 from kopt.cli.fleet_entry import FleetEntry
 from kopt.cli.job import JobOutcome
 from kopt.cli.stitch import stitch_models
+from kopt.cli.strategist import settle_groups
 from kopt.data.fold import fold
 
 
-def cut_models(entries: Sequence[FleetEntry]) -> list[FleetEntry]:
+class CutJobs(NamedTuple):
+    """Jobs whose models were cut into problems."""
+
+    entries: list[FleetEntry]
+    waiting: list[CompiledJob]
+    """Jobs of which answers of the strategist are awaited: none of all is to begin."""
+    awaiting: int
+    """Such answers."""
+
+
+def cut_models(entries: Sequence[FleetEntry]) -> CutJobs:
     """Return the jobs with the problems that their models were cut into; others as they are.
 
-    A job of which nothing could be cut has no problems, and its manifest says that it began.
+    A job of which nothing could be cut has no problems, and its manifest says that it began. Of a
+    job that is gone on with, the models are those that it took apart before.
 
     Raises:
         ConfigError: a model's file breaks its contract, or the device asked for is not here.
         StoreError: a record cannot be read, or a folder not be written.
     """
     taken: Taken = {}
-    cut = []
+    jobs: dict[int, CompiledJob] = {}
+    for number, entry in enumerate(entries):
+        if entry.config.mode != "compiled" or (not entry.models and entry.is_resumed):
+            continue
+        models = entry.models
+        if not entry.is_resumed:
+            models = take_models_apart(entry.config, entry.problems, run=entry.run, taken=taken)
+        jobs[number] = CompiledJob(config=entry.config, run=entry.run, models=models)
+    if any(job.open_models for job in jobs.values()):
+        _keep_all(entries)
+    settled, awaiting = settle_groups(list(jobs.values()))
+    if awaiting:
+        waiting = [job for job in jobs.values() if job.open_models]
+        return CutJobs(list(entries), waiting, awaiting)
+    cut = list(entries)
+    for number, models in zip(jobs, settled, strict=True):
+        entry = entries[number]
+        problems = problems_of(models)
+        if not problems:
+            begin_without_searches(entry.config, entry.run)
+        cut[number] = entry._replace(problems=problems)
+    return CutJobs(cut, [], 0)
+
+
+def _keep_all(entries: Sequence[FleetEntry]) -> None:
+    """Write what a resume needs of every job: some are about to ask, and none has begun."""
     for entry in entries:
-        if entry.config.mode == "compiled":
-            found = take_models_apart(entry.config, entry.problems, run=entry.run, taken=taken)
-            if not found:
-                begin_without_searches(entry.config, entry.run)
-            entry = entry._replace(problems=found)
-        cut.append(entry)
-    return cut
+        if entry.run.manifest_path.is_file():
+            continue
+        begin_without_searches(entry.config, entry.run)
+        if entry.config.mode != "compiled":
+            for problem in entry.problems:
+                entry.run.keep_problem(problem)
 
 
 def closed_models(

@@ -76,6 +76,9 @@ def models_text(run: RunDir, reports: Sequence[ModelReport]) -> str:
         record = models_folder(run) / Problem(name=report.model, source="").file_name / "apart.json"
         if record.is_file():
             lines += _subkernels(from_json(record.read_bytes(), where=str(record)), report)
+        if report.strategist:
+            lines.append(f"  strategist: {report.strategist}")
+            lines += [f"    {line}" for line in report.decisions]
         if report.path:
             lines.append(f"stitched: {run.path / report.path}")
     lines.append(f"models: {run.path / REPORT}")

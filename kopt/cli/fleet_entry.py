@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kopt.config import RunConfig
 from kopt.data.rundir import RunDir
 from kopt.problem import Problem
+
+if TYPE_CHECKING:
+    from kopt.cli.compiled import TakenModel
 
 
 class FleetEntry(NamedTuple):
@@ -19,3 +22,7 @@ class FleetEntry(NamedTuple):
     problems: Sequence[Problem]
     """What it searches; none where nothing could be cut out of its compiled models."""
     run: RunDir
+    is_resumed: bool = False
+    """Whether an earlier sitting began it."""
+    models: Sequence[TakenModel] = ()
+    """Of a resumed job whose searches had not begun: its compiled models, taken apart."""

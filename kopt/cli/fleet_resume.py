@@ -9,7 +9,7 @@ from pathlib import Path
 from kopt.cli.exit_codes import BAD_CONFIG
 from kopt.cli.fleet_entry import FleetEntry
 from kopt.cli.prepared import Refused
-from kopt.cli.resume import kept_problems, resumed_config
+from kopt.cli.resume import kept_problems, resumed_config, unsearched_models
 from kopt.config import RunConfig
 from kopt.data.fleet_file import read_fleet_file
 from kopt.data.rundir import RunDir
@@ -36,8 +36,12 @@ def resume_fleet(folder: Path, overrides: Sequence[str], *, as_json: bool) -> in
         try:
             run = RunDir.open(folder / kept.folder)
             config = resumed_config(run, overrides)
-            problems = [] if _has_nothing_cut(run, config) else kept_problems(run, config)
-            jobs.append(FleetEntry(kept.folder, config, problems, run))
+            entry = FleetEntry(kept.folder, config, [], run, is_resumed=True)
+            if not _has_no_problems(run, config):
+                entry = entry._replace(problems=kept_problems(run, config))
+            else:
+                entry = entry._replace(models=unsearched_models(run))
+            jobs.append(entry)
         except KoptError as error:
             lines = tuple(str(error).splitlines())
             sys.stderr.writelines(f"kopt: job {kept.folder}: {line}\n" for line in lines)
@@ -48,6 +52,6 @@ def resume_fleet(folder: Path, overrides: Sequence[str], *, as_json: bool) -> in
     return max(code, BAD_CONFIG) if lost else code
 
 
-def _has_nothing_cut(run: RunDir, config: RunConfig) -> bool:
-    """Whether a job began without a problem: nothing could be cut out of its models."""
+def _has_no_problems(run: RunDir, config: RunConfig) -> bool:
+    """Whether a job began without a problem: none could be cut, or its groups were not settled."""
     return config.mode == "compiled" and not run.problems_folder.is_dir()

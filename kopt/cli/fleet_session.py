@@ -74,10 +74,6 @@ def begin_fleet(
         FleetEntry(str(job.number), job.config, job.problems, run)
         for run, job in zip(folders, ready, strict=True)
     ]
-    if any(job.config.mode == "compiled" for job in ready):
-        from kopt.cli.compiled_fleet import cut_models
-
-        entries = cut_models(entries)
     code, outcomes = run_together(
         entries,
         whole=_shown(whole),
@@ -103,7 +99,8 @@ def run_together(
     """Run jobs as one fleet to its end, showing it.
 
     Args:
-        jobs: label, config, problems and run folder of each; at least one.
+        jobs: label, config, problems and run folder of each; at least one. Compiled models of
+            jobs that begin, or had not begun their searches, are taken apart first.
         whole: the multirun's folder.
         refused: jobs that could not run.
         as_json: print one JSON object instead of the table.
@@ -127,9 +124,23 @@ def _run(
     refused: Sequence[Refused],
     out: TextIO | None,
 ) -> tuple[int, list[JobOutcome]]:
-    searches = sum(len(problems) * len(config.seed) for _, config, problems, _ in jobs)
+    resume = f"kopt resume {whole}"
+    if any(job.config.mode == "compiled" for job in jobs):
+        from kopt.cli.compiled_fleet import cut_models
+        from kopt.cli.compiled_run import suspended
+
+        try:
+            with interruptible():
+                cut = cut_models(jobs)
+        except KeyboardInterrupt:
+            sys.stderr.write(f"kopt: interrupted; go on with `{resume}`\n")
+            return INTERRUPTED, []
+        if cut.awaiting:
+            return suspended(cut.waiting, cut.awaiting, resume=resume, out=out), []
+        jobs = cut.entries
+    searches = sum(len(job.problems) * len(job.config.seed) for job in jobs)
     candidates = sum(
-        len(problems) * len(config.seed) * config.search.budget for _, config, problems, _ in jobs
+        len(job.problems) * len(job.config.seed) * job.config.search.budget for job in jobs
     )
     words = Console(stderr=True, highlight=False)
     words.print(
@@ -140,28 +151,27 @@ def _run(
     progress = Progress(
         searches=searches, budget=math.ceil(candidates / max(1, searches)), console=words
     )
-    resume = f"kopt resume {whole}"
     try:
         with interruptible(), ExitStack() as stack:
             stack.enter_context(progress)
             started = [
                 Job(
-                    config=config,
-                    problems=problems,
-                    run_dir=run,
+                    config=job.config,
+                    problems=job.problems,
+                    run_dir=job.run,
                     observer=tracked(
-                        partial(_labelled, progress.observe, label),
-                        config,
-                        run,
+                        partial(_labelled, progress.observe, job.label),
+                        job.config,
+                        job.run,
                         stack=stack,
                         warn=progress.say,
-                        name=f"{whole.name}-{label}",
+                        name=f"{whole.name}-{job.label}",
                     ),
-                    recall=partial(_labelled, progress.recall, label),
-                    label=f"job {label}",
+                    recall=partial(_labelled, progress.recall, job.label),
+                    label=f"job {job.label}",
                 )
-                for label, config, problems, run in jobs
-                if problems  # of a compiled model of which nothing could be cut there are none
+                for job in jobs
+                if job.problems  # of a compiled model of which nothing could be cut there are none
             ]
             outcomes: list[JobOutcome] = []
             if started:
@@ -171,12 +181,12 @@ def _run(
     except KeyboardInterrupt:
         sys.stderr.write(f"kopt: interrupted; go on with `{resume}`\n")
         return INTERRUPTED, []
-    labels = [label for label, _, problems, _ in jobs if problems]
+    labels = [job.label for job in jobs if job.problems]
     if out is None:
         sys.stdout.write(f"{fleet_text(labels, outcomes, refused)}\n")
         sys.stdout.flush()  # a large fleet takes a minute to count
         if outcomes:
-            stats = jobs[0][1].fleet.stats
+            stats = jobs[0].config.fleet.stats
             sys.stdout.write(fleet_tables(whole, outcomes, stats=stats))
             sys.stdout.flush()
     try:

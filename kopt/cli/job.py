@@ -130,6 +130,10 @@ def spent(state: RunState) -> Spent:
     from kopt.data.results import result_rows
 
     total = Spent()
+    for call in state.calls:
+        total.add(
+            Usage(tokens_in=call.tokens_in, tokens_out=call.tokens_out, cost_usd=call.cost_usd)
+        )
     for search in state.searches.values():
         paid: list[AnswerReceived | ProfileAnalysed | MemoryUpdated] = [*search.memory]
         for expansion in search.expansions.values():
@@ -163,7 +167,7 @@ def write_job_manifest(
     """
     first = None
     if earlier is None and job.run_dir.manifest_path.is_file():
-        first = job.run_dir.read_manifest()["created"]  # of this sitting, without the device
+        first = job.run_dir.read_manifest()  # without the device: no search had begun
     manifest = make_manifest(
         to_plain(job.config),
         name=job.run_dir.name,
@@ -173,5 +177,5 @@ def write_job_manifest(
         secret=secret,
     )
     if first is not None:
-        manifest["created"] = first
+        manifest |= {"created": first["created"], "argv": first["argv"]}
     job.run_dir.write_manifest(manifest if earlier is None else resumed(earlier, manifest))

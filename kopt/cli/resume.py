@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fnmatch import translate
 from functools import cache
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from kopt.cli.arguments import command_parser, parse
 from kopt.cli.exit_codes import DONE
@@ -18,6 +18,9 @@ from kopt.data.rundir import RunDir
 from kopt.errors import ConfigError
 from kopt.memory.config import NO_MEMORY
 from kopt.problem import Problem
+
+if TYPE_CHECKING:
+    from kopt.cli.compiled import TakenModel
 
 CHANGEABLE = (
     "cluster",
@@ -54,11 +57,12 @@ def main(arguments: Sequence[str]) -> int:
         return resume_fleet(Path(options.run), options.overrides, as_json=options.json)
     run = RunDir.open(options.run)
     config = resumed_config(run, options.overrides)
-    problems = kept_problems(run, config)
+    models = [] if run.problems_folder.is_dir() else unsearched_models(run)
+    problems = [] if models else kept_problems(run, config)
     if not options.json:
-        return _resume(config, problems, run=run, out=None)
+        return _resume(config, problems, models, run=run, out=None)
     with reserved_stdout() as out:
-        return _resume(config, problems, run=run, out=out)
+        return _resume(config, problems, models, run=run, out=out)
 
 
 def resumed_config(run: RunDir, overrides: Sequence[str]) -> RunConfig:
@@ -141,9 +145,32 @@ def _apply(plain: dict[str, Any], text: str) -> None:
     inner[path[-1]] = override.value()
 
 
+def unsearched_models(run: RunDir) -> list[TakenModel]:
+    """Return the compiled models of a run that stopped before their searches; else none.
+
+    Raises:
+        StoreError: a record cannot be read.
+    """
+    if not (run.path / "compiled").is_dir():
+        return []
+    from kopt.cli.compiled import begun_models
+
+    models = begun_models(run)
+    return models if any(model.apart.problems for model in models) else []
+
+
 def _resume(
-    config: RunConfig, problems: Sequence[Problem], *, run: RunDir, out: TextIO | None
+    config: RunConfig,
+    problems: Sequence[Problem],
+    models: Sequence[TakenModel],
+    *,
+    run: RunDir,
+    out: TextIO | None,
 ) -> int:
     from kopt.cli.session import run_session
 
+    if models:
+        from kopt.cli.compiled_run import run_compiled
+
+        return run_compiled(config, models, run=run, out=out)
     return run_session(config, problems, run=run, out=out)

@@ -104,9 +104,7 @@ def _run(prepared: Prepared, *, out: TextIO | None) -> int:
     problems = prepared.problems
     if config.mode == "compiled":
         from kopt.cli.compiled import take_models_apart
-        from kopt.cli.compiled_report import close_without_searches
+        from kopt.cli.compiled_run import run_compiled
 
-        problems = take_models_apart(config, problems, run=run)
-        if not problems:
-            return close_without_searches(config, run, out=out)
+        return run_compiled(config, take_models_apart(config, problems, run=run), run=run, out=out)
     return run_session(config, problems, run=run, out=out)

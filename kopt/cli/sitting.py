@@ -70,13 +70,15 @@ def sit(job: Job, stack: ExitStack) -> Sitting:
         earlier = fold(_recalled(job))
         for problem in job.problems:
             job.run_dir.keep_problem(problem)
-        has_manifest = job.run_dir.manifest_path.exists()
+        manifest = job.run_dir.read_manifest() if job.run_dir.manifest_path.exists() else None
+        if manifest is not None and manifest.get("device") is None and not earlier.searches:
+            manifest = None  # it was written before the first search: this sitting completes it
         sitting = Sitting(
             job=job,
             journal=journal,
             earlier=earlier,
             tasks=make_tasks(job.config, job.problems, earlier),
-            manifest=job.run_dir.read_manifest() if has_manifest else None,
+            manifest=manifest,
         )
         stack.push(own.pop_all())
     return sitting

@@ -15,6 +15,7 @@ from pathlib import Path
 from kopt.candidate import MAX_SOURCE_BYTES, Candidate, Language
 from kopt.cli.compiled import models_folder
 from kopt.cli.evaluate import judge
+from kopt.compiled.choices import decision_lines
 from kopt.compiled.export import exported
 from kopt.compiled.record import Apart, Cause, SubKernel, from_json
 from kopt.compiled.stitching import (
@@ -96,6 +97,8 @@ def _stitch(
         outcome="synthesis_failed" if apart.cause == "nothing_cut" else "fallback",
         cause=apart.cause,
         reason=apart.reason,
+        strategist=apart.strategist,
+        decisions=tuple(decision_lines(apart.choices)),
         kernel_share=min(1.0, sum(kernel.share for kernel in apart.kernels)),
     )
     if apart.cause or apart.recipe is None:

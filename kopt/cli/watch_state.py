@@ -12,6 +12,7 @@ from kopt.cli.standing import Standing
 from kopt.data.record import Record
 from kopt.evaluation import EvalJson, rank
 from kopt.events import (
+    AgentCalled,
     AnswerReceived,
     DeviceQuarantined,
     EvidenceTaken,
@@ -121,7 +122,8 @@ class Watched:
             self.answers += 1
         elif isinstance(body, DeviceQuarantined):
             self._failed(record, QUARANTINE, f"{body.device_name} {body.device}: {body.reason}")
-        self._pay(body)
+        if not (isinstance(body, AgentCalled) and record.search):  # its answer has the bill
+            self._pay(body)
 
     @property
     def live(self) -> int:

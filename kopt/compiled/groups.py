@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kopt.compiled.output_code import OutputCode, Step
 
@@ -22,6 +23,8 @@ MERGE_SHARE = 0.15
 better searched apart, since a small kernel has more programs within reach."""
 MAX_LAUNCHES = 8
 """In one group: a kernel that does more is not searched well."""
+ALONE = "optimised on its own"
+"""Of a launch that nothing joins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,16 @@ class Group:
         return self.kernels[0] + (f"_and_{more}_more" if more else "")
 
 
+class Part(NamedTuple):
+    """Launches that the rule puts together."""
+
+    run: int
+    """Parts of the same number have nothing between them that computes."""
+    steps: tuple[Step, ...]
+    joined: Mapping[int, str]
+    """Why each launch but the first is in it, by its place."""
+
+
 def make_groups(
     code: OutputCode, *, num_bytes: Mapping[str, int], named: Collection[str], merge: bool = True
 ) -> list[Group]:
@@ -57,11 +70,18 @@ def make_groups(
         named: values that are operations of the model.
         merge: whether launches are merged for speed's sake.
     """
-    groups: list[list[Step]] = []
-    reasons: list[str] = []
-    for steps in _runs(code):
+    parts = ruled_parts(code, num_bytes=num_bytes, named=named, merge=merge)
+    return [group_of(code, part.steps, why=why_of(part)) for part in parts]
+
+
+def ruled_parts(
+    code: OutputCode, *, num_bytes: Mapping[str, int], named: Collection[str], merge: bool = True
+) -> list[Part]:
+    """Return what the rule puts together, in order; arguments are those of `make_groups`."""
+    parts: list[Part] = []
+    for number, steps in enumerate(_runs(code)):
         current: list[Step] = []
-        why = ""
+        joined: dict[int, str] = {}
         for step in steps:
             reason = (
                 _reason(code, current, step, num_bytes=num_bytes, named=named, merge=merge)
@@ -69,19 +89,40 @@ def make_groups(
                 else ""
             )
             if reason:
-                current.append(step)
-                why = reason
-                continue
-            if current:
-                groups.append(current)
-                reasons.append(why)
-            current, why = [step], ""
-        groups.append(current)
-        reasons.append(why)
-    return [
-        _group(code, steps, why=why or "optimised on its own")
-        for steps, why in zip(groups, reasons, strict=True)
-    ]
+                joined[step.place] = reason
+            elif current:
+                parts.append(Part(number, tuple(current), joined))
+                current, joined = [], {}
+            current.append(step)
+        parts.append(Part(number, tuple(current), joined))
+    return parts
+
+
+def why_of(part: Part) -> str:
+    """Return what was decided of a part: by the last launch that joined it."""
+    return [ALONE, *part.joined.values()][-1]
+
+
+def are_within_reach(steps: Sequence[Step], *, before: Sequence[Step] = ()) -> bool:
+    """Return whether all that launches read is there where one function would be called for them.
+
+    Args:
+        steps: in order.
+        before: launches of the same function before them.
+    """
+    alive = (before or steps)[0].holders or {}
+    made = {write.variable for each in before for write in each.writes}
+    for step in steps:
+        if any(value not in made and value not in alive for value in step.reads):
+            return False
+        made |= {write.variable for write in step.writes}
+    return True
+
+
+def passed_between(before: Sequence[Step], after: Sequence[Step]) -> tuple[str, ...]:
+    """Return the values that launches read of those before them, each once."""
+    made = {write.variable for each in before for write in each.writes}
+    return tuple(dict.fromkeys(v for step in after for v in step.reads if v in made))
 
 
 def _runs(code: OutputCode) -> list[list[Step]]:
@@ -109,14 +150,10 @@ def _reason(
     merge: bool,
 ) -> str:
     """Why a launch joins a group; empty where it does not."""
-    if len(current) >= MAX_LAUNCHES:
+    passed = passed_between(current, [step])
+    if len(current) >= MAX_LAUNCHES or not passed:
         return ""
-    made = {write.variable for each in current for write in each.writes}
-    passed = [value for value in step.reads if value in made]
-    if not passed:
-        return ""
-    alive = current[0].holders or {}
-    if any(value not in made and value not in alive for value in step.reads):
+    if not are_within_reach([step], before=current):
         return ""  # it is not there yet where a merged function would be called
     nameless = [value for value in passed if value not in named]
     if nameless:
@@ -138,7 +175,14 @@ def _reason(
     return f"fused: {share:.0%} of their traffic is saved" if share >= MERGE_SHARE else ""
 
 
-def _group(code: OutputCode, steps: Sequence[Step], *, why: str) -> Group:
+def group_of(code: OutputCode, steps: Sequence[Step], *, why: str) -> Group:
+    """Return launches as one group.
+
+    Args:
+        code: of the model.
+        steps: of it, in order, with nothing between them that computes.
+        why: they are one.
+    """
     writes = {write.variable: write for step in steps for write in step.writes}
     last = steps[-1].place
     made: set[str] = set()

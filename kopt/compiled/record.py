@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from kopt.compiled.choices import Choice
 from kopt.compiled.groups import Group
 from kopt.compiled.kernel_text import KernelKind, KernelLanguage
 from kopt.compiled.recipe import Recipe
@@ -101,6 +102,10 @@ class Apart:
     kernels: tuple[KernelNote, ...] = ()
     library_calls: tuple[LibraryCall, ...] = ()
     subkernels: tuple[SubKernel, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    """Where launches could be fused or kept apart, and who decided."""
+    strategist: str = ""
+    """What became of the strategist's answer, in a line; empty where nobody was asked."""
     problems: dict[str, str] = field(default_factory=dict)
     """Text of each problem by its name."""
     changed: tuple[str, ...] = ()

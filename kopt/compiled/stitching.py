@@ -64,6 +64,10 @@ class ModelReport:
 
     model: str
     outcome: ModelOutcome
+    strategist: str = ""
+    """What became of its answer on which launches are fused; empty where it was not asked."""
+    decisions: tuple[str, ...] = ()
+    """Those on groups that were the model's, each in a line."""
     cause: Cause = ""
     reason: str = ""
     speedup: float | None = None

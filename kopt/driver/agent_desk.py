@@ -31,26 +31,11 @@ class AgentDesk:
         task = self._tasks[call.search]
         known = task.calls.get(call.place)
         if known is not None:
-            return self._reply(known)
+            return reply_of(known, sink=self._sink)
         reply = await say(call)
-        said, place = reply.completion, call.place
-        event = AgentCalled(
-            expansion=place.expansion,
-            agent=place.agent,
-            slot=place.slot,
-            turn=place.turn,
-            messages=self._sink.put_text(canonical_json(call.messages)),
-            sampling=dict(reply.sampling),
-            text=self._sink.put_text(said.text) if said.text else None,
-            finish=said.finish,
-            fault=said.fault,
-            reasoning=self._sink.put_text(said.reasoning) if said.reasoning else None,
-            tokens_in=said.usage.tokens_in,
-            tokens_out=said.usage.tokens_out,
-            cost_usd=said.usage.cost_usd,
-        )
+        event = event_of(call, reply, sink=self._sink)
         self._sink.append(call.search, event)
-        task.calls[place] = event
+        task.calls[call.place] = event
         return reply
 
     def past(self, search: str, *, candidate: str) -> Sequence[PastCall]:
@@ -73,23 +58,54 @@ class AgentDesk:
         """Return the strategies judged by the time an expansion was asked (the port)."""
         return self._tasks[search].recollection.strategies(expansion)
 
-    def _reply(self, event: AgentCalled) -> AgentReply:
-        get = self._sink.get_text
-        return AgentReply(
-            completion=Completion(
-                text=get(event.text) if event.text else "",
-                finish=event.finish,
-                fault=event.fault,
-                reasoning=get(event.reasoning) if event.reasoning else "",
-                usage=Usage(
-                    tokens_in=event.tokens_in,
-                    tokens_out=event.tokens_out,
-                    cost_usd=event.cost_usd,
-                ),
+
+def event_of(call: AgentCall, reply: AgentReply, *, sink: EventSink) -> AgentCalled:
+    """Return a call and its reply as the journal has them; their texts are kept.
+
+    Raises:
+        StoreError: a text cannot be written.
+    """
+    said, place = reply.completion, call.place
+    return AgentCalled(
+        expansion=place.expansion,
+        agent=place.agent,
+        slot=place.slot,
+        turn=place.turn,
+        messages=sink.put_text(canonical_json(call.messages)),
+        sampling=dict(reply.sampling),
+        text=sink.put_text(said.text) if said.text else None,
+        finish=said.finish,
+        fault=said.fault,
+        reasoning=sink.put_text(said.reasoning) if said.reasoning else None,
+        tokens_in=said.usage.tokens_in,
+        tokens_out=said.usage.tokens_out,
+        cost_usd=said.usage.cost_usd,
+        problem="" if call.search else call.problem.problem_id,
+    )
+
+
+def reply_of(event: AgentCalled, *, sink: EventSink) -> AgentReply:
+    """Return what the journal has of a call, as its reply.
+
+    Raises:
+        StoreError: a text is missing.
+    """
+    get = sink.get_text
+    return AgentReply(
+        completion=Completion(
+            text=get(event.text) if event.text else "",
+            finish=event.finish,
+            fault=event.fault,
+            reasoning=get(event.reasoning) if event.reasoning else "",
+            usage=Usage(
+                tokens_in=event.tokens_in,
+                tokens_out=event.tokens_out,
+                cost_usd=event.cost_usd,
             ),
-            sampling=event.sampling,
-            is_known=True,
-        )
+        ),
+        sampling=event.sampling,
+        is_known=True,
+    )
 
 
 def place_of(event: AgentCalled) -> CallPlace:

@@ -17,6 +17,7 @@ from collections import Counter
 
 from kopt.data.results import DEVICE_STAGES
 from kopt.events import (
+    AgentCalled,
     AnswerReceived,
     EventBody,
     EvidenceTaken,
@@ -52,6 +53,9 @@ class TrackedScalars:
             case SearchStarted():
                 self._problems[search] = Problem(name=event.problem_name, source="").file_name
             case AnswerReceived() | ProfileAnalysed() | MemoryUpdated():
+                self._tokens += event.tokens_in + event.tokens_out
+                self._cost_usd += event.cost_usd
+            case AgentCalled() if not search:  # others' are counted with their expansion's answer
                 self._tokens += event.tokens_in + event.tokens_out
                 self._cost_usd += event.cost_usd
             case VerdictReached():

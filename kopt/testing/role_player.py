@@ -78,6 +78,9 @@ def words_of(call: AgentCall) -> str:
         case "planner":
             plan = {"direction": f"approach {idea}", "change": "hold it in registers"}
             return json.dumps({"plan": plan})
+        case "strategist":
+            apart = {"pair": 1, "decision": "keep", "reason": "their shapes differ"}
+            return json.dumps({"pairs": [apart]})
         case "summarizer":
             item = {"outcome": "gain", "direction": "fusion", "insight": f"lesson {idea}"}
             return json.dumps({"items": [item]})

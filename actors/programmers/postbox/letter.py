@@ -83,10 +83,13 @@ def call_id(call: AgentCall, *, run: str) -> str:
 
 def call_text(letter_id: str, call: AgentCall) -> str:
     """Return the file of an agent's prompt: whose part is asked for, then the conversation."""
+    where = f"search: {call.search}, expansion {call.place.expansion}"
+    if not call.search:
+        where = "search: none yet: it is about the compiled model as a whole"
     head = f"""\
 id: {letter_id}
 problem: {call.problem.name}
-search: {call.search}, expansion {call.place.expansion}
+{where}
 part: {call.turn_name}
 answer in: answers/{letter_id}.md
 its first line: prompt: {letter_id}

@@ -24,6 +24,9 @@ def roles_author(asked: Asked, choice: int) -> str:
         lesson = f"lesson {asked.rng.randrange(10**6)}"
         item = {"outcome": "gain", "direction": "fusion", "insight": lesson}
         return json.dumps({"items": [item]})
+    if system.startswith(filled("agent_strategist")):
+        apart = {"pair": 1, "decision": "keep", "reason": "their shapes differ"}
+        return json.dumps({"pairs": [apart]})
     if not system.startswith(_PLANNER):
         return reference_author(asked, choice)
     if len(messages) == 2:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from kopt.candidate import Candidate, Language
+from kopt.compiled.choices import Choice, Side, Value
+from kopt.compiled.record import Apart, KernelNote, LibraryCall
 from kopt.evaluation import Check, Evaluation
 from kopt.evidence import Rule
 from kopt.expansion import MODES, Expansion, Mode
@@ -15,6 +17,7 @@ from kopt.finding import Finding
 from kopt.ports import AnalysisRequest, Attempt, Target, Telling, WriteRequest
 from kopt.problem import Problem
 from kopt.prompts import build
+from kopt.prompts.agent_grouping import grouping_prompt
 from kopt.prompts.analysis import build_analysis
 from kopt.prompts.transcript import transcript
 from kopt.testing.fake_profiler import ANALYSIS
@@ -214,6 +217,61 @@ def analysed() -> AnalysisRequest:
     return AnalysisRequest(problem=made.problem, target=made.target, attempt=made.parent, seed=3)
 
 
+def taken_apart() -> Apart:
+    """Return a compiled model of two layers, at the end of each a pair that may be fused."""
+
+    def value(name: str, *size: int) -> Value:
+        count = 4
+        for each in size:
+            count *= each
+        return Value(name=name, dtype="float32", size=size, num_bytes=count)
+
+    def side(place: int, name: str, operations: tuple[str, ...], read: Value, made: Value) -> Side:
+        return Side(
+            places=(place,),
+            kernels=(name,),
+            operations=operations,
+            reads=(read,),
+            results=(made,),
+            share=0.12,
+        )
+
+    def choice(place: int, *, first: Value, passed: Value, last: Value, tail: bool) -> Choice:
+        names = ("triton_per_fused_softmax_0", "triton_red_fused_sum_1")
+        return Choice(
+            place=place,
+            before=side(place - 2, names[0], ("amax", "sub", "exp", "sum", "div"), first, passed),
+            behind=side(place, names[tail], ("mul", "sum"), passed, last),
+            passed=(passed,),
+            saved=0.5 if tail else 0.07,
+            rule_fuses=tail,
+            fused=tail,
+            why="fused: 50% of their traffic is saved"
+            if tail
+            else "kept apart: the next launch saves less than 15%",
+        )
+
+    small, large = value("buf4", 64), value("buf1", 4096, 1024)
+    return Apart(
+        model="two_layers",
+        kernels=(
+            KernelNote(
+                name="triton_per_fused_softmax_0",
+                language="triton",
+                kind="persistent_reduction",
+                launches=4,
+                share=0.6,
+            ),
+        ),
+        library_calls=(LibraryCall(name="extern_kernels.mm", text="extern_kernels.mm(a, b)"),),
+        choices=(
+            choice(12, first=value("arg0_1", 4096, 1024), passed=large, last=small, tail=True),
+            choice(20, first=small, passed=small, last=large, tail=False),
+            choice(32, first=value("arg0_1", 4096, 1024), passed=large, last=small, tail=True),
+        ),
+    )
+
+
 def golden_prompts() -> dict[str, str]:
     """Return the text of each prompt, by its file's stem."""
     plain = {
@@ -230,6 +288,7 @@ def golden_prompts() -> dict[str, str]:
     json_form = transcript(build(LEVEL2["level2_request"]("optimize", "cpu"), form="json"))
     file_form = transcript(build(LEVEL2["level2_request"]("optimize", "cuda"), form="file"))
     analyst = transcript(build_analysis(analysed()))
+    strategist = transcript(grouping_prompt(taken_apart()))
     return (
         plain
         | arms
@@ -238,5 +297,6 @@ def golden_prompts() -> dict[str, str]:
             "level2_json-cpu": json_form,
             "level2_file-cuda": file_form,
             "analyst-cuda": analyst,
+            "strategist-cpu": strategist,
         }
     )

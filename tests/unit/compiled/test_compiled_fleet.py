@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from kopt.actors.compiled.order import Order
-from kopt.cli.compiled import Taken, models_folder, take_models_apart
+from kopt.cli.compiled import Taken, models_folder, problems_of, take_models_apart
 from kopt.compiled.families import ONE_KERNEL, SEVERAL_KERNELS
 from kopt.compiled.groups import Group
 from kopt.compiled.record import Apart, SubKernel
@@ -51,7 +51,7 @@ def test_a_model_that_another_job_took_apart_is_copied_and_not_compiled_again(
 ) -> None:
     taken = taken_in(tmp_path / "first" / "two")
     run = RunDir(tmp_path / "second")
-    problems = take_models_apart(config(), [MODEL], run=run, taken=taken)
+    problems = problems_of(take_models_apart(config(), [MODEL], run=run, taken=taken))
     assert [(each.name, each.family) for each in problems] == [
         ("models/two/one", ONE_KERNEL),
         ("models/two/both", SEVERAL_KERNELS),

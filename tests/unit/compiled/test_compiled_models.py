@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from kopt.actors.compiled.take_apart import Subject, take_apart
+from kopt.compiled.choices import Wish
 from kopt.compiled.export import Winner, exported
 from kopt.compiled.record import Apart, from_json, to_json
 
@@ -127,7 +128,9 @@ def inputs(file: ModuleType, seed: int) -> tuple[Any, ...]:
     return tuple(file.get_inputs())
 
 
-def apart_of(source: str, folder: Path, *, merge: bool = True) -> Apart:
+def apart_of(
+    source: str, folder: Path, *, merge: bool = True, wishes: tuple[Wish, ...] = ()
+) -> Apart:
     file = imported(source, "subject", folder)
     return take_apart(
         Subject(
@@ -138,6 +141,7 @@ def apart_of(source: str, folder: Path, *, merge: bool = True) -> Apart:
             again=inputs(file, 42),
         ),
         merge=merge,
+        wishes=wishes,
     )
 
 
@@ -234,6 +238,55 @@ def test_other_sizes_and_another_mode_run_the_model_as_it_was_written(
         assert torch.equal(new(other), model(other))
         assert torch.equal(new.eval()(other), model.eval()(other))
     assert {"net.1.running_mean", "net.5.running_var"} <= set(apart.changed)
+
+
+# On a CPU Inductor puts loops that follow each other into one kernel, up to so many arguments.
+ADJACENT = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.softmax(torch.softmax(x, dim=-1), dim=0)
+
+
+def get_inputs():
+    return [torch.randn(64, 48)]
+"""
+
+
+def test_launches_are_cut_as_a_model_wishes_and_stitch_to_the_same_function(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch._inductor.codegen.cpp.CppScheduling.MAX_FUSED_KERNEL_ARGS_NUM", 1)
+    ruled = apart_of(ADJACENT, tmp_path)
+    assert apart_of(ADJACENT, tmp_path, merge=False).choices == ()
+    assert len(ruled.subkernels) == 1, "the rule fuses all"
+    first, *others = ruled.choices
+    assert others
+    assert (first.rule_fuses, first.before.share is not None) == (True, True)
+    assert {"amax", "exp"} <= set(first.before.operations)
+    wish = Wish(place=first.place, kernel=first.behind.kernels[0], fuse=False, reason="unlike")
+    apart = apart_of(ADJACENT, tmp_path, wishes=(wish,))
+    assert [sub.group.places for sub in apart.subkernels] == [
+        first.before.places,
+        first.behind.places,
+    ]
+    assert from_json(json.dumps(to_json(apart)), where="here") == apart
+    assert [choice.decided_by for choice in apart.choices] == ["model", *["rule"] * len(others)]
+    winners = [
+        Winner(
+            group=sub.group,
+            inputs=sub.inputs,
+            source=apart.problems[sub.problem].replace("class Model(", "class ModelNew("),
+            name=sub.name,
+        )
+        for sub in apart.subkernels
+    ]
+    file = stitched(ADJACENT, apart, winners, tmp_path)
+    given = inputs(file, 3)
+    torch.testing.assert_close(made(file, "ModelNew")(*given), made(file)(*given))
 
 
 BREAKS = """

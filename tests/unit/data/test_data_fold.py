@@ -192,6 +192,16 @@ def test_a_call_of_an_agent_belongs_to_an_expansion_and_is_made_once() -> None:
         fold(records([START, call]))
 
 
+def test_a_call_about_a_whole_model_comes_before_any_search_and_is_made_once() -> None:
+    call = next(body for body in sample_events() if isinstance(body, AgentCalled))
+    of_model = replace(call, agent="strategist", turn=0, problem="p")
+    state = fold(records([of_model, replace(of_model, problem="q")], search=""))
+    assert [each.problem for each in state.calls] == ["p", "q"]
+    assert state.searches == {}
+    with pytest.raises(StoreError, match="strategist was asked of this model before"):
+        fold(records([of_model, of_model], search=""))
+
+
 def test_the_kinds_of_events_are_the_ones_tested_here() -> None:
     tested = (START, ASKED, PROMPT, ANSWER, MADE, VERDICT, TOLD, CANCELLED)
     assert isinstance(MADE, CandidateMade)

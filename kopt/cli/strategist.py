@@ -1,0 +1,264 @@
+"""`mode=compiled` with `pipeline=agents`: which launches are fused is decided by a model as well.
+
+Between taking models apart and their searches. All questions of a multirun are asked at once, and
+what is alike once: arms are to differ in how they search, not in what. Each call is in the journal
+before it is used; a model whose groups change is cut anew, by the same compiler's cache. Whatever
+goes wrong leaves the rule's groups, and is said in a line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kopt.actors.compiled.order import carry_out
+from kopt.actors.programmers.agents.tally import AgentTally
+from kopt.agent_call import AgentCall, AgentReply, CallPlace, Talker
+from kopt.cli.compiled import CompiledJob, TakenModel
+from kopt.cli.compiled_report import begin_without_searches
+from kopt.clock import SystemClock
+from kopt.compiled.choices import decided
+from kopt.compiled.record import Apart, to_json
+from kopt.data.atomic import write_bytes
+from kopt.data.fold import fold
+from kopt.data.journal import Journal, read_events
+from kopt.driver.model_desk import ModelDesk
+from kopt.errors import AnswerAwaited, ProblemError, ProgrammerUnavailable, WorkerLost
+from kopt.identity import derived_seed
+from kopt.ports import Message, Programmer
+from kopt.prompts.agent_grouping import Grouping, grouping_prompt, pairs_of, read_grouping
+from kopt.prompts.transcript import transcript
+
+CONVERSATION = "strategist.md"
+"""In a model's folder: what was asked and said, for a reader."""
+MOST_FAULTS = 3
+"""That a line names."""
+CutAnew = Callable[..., Apart]
+"""`carry_out`: called with an order and `timeout_s`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What the strategist is asked; the first of its jobs asks for all."""
+
+    call: AgentCall
+    jobs: list[CompiledJob]
+
+
+Hire = Callable[
+    [Sequence[CompiledJob]], AbstractContextManager[Callable[[CompiledJob], Programmer]]
+]
+"""Called with the jobs that ask; within it, gives each job's programmer."""
+Said = AgentReply | AnswerAwaited | str
+"""What came of a question: a reply, none yet, or why there is none."""
+
+
+def settle_groups(
+    jobs: Sequence[CompiledJob], *, hire: Hire | None = None, cut_anew: CutAnew = carry_out
+) -> tuple[list[list[TakenModel]], int]:
+    """Have the strategist decide on the choices of all models, and cut anew what changes.
+
+    Args:
+        jobs: of one command.
+        hire: gives programmers; None: a cluster is opened for them.
+        cut_anew: takes a model apart in a process of its own.
+
+    Returns:
+        The models of each job, and how many answers are awaited: then nothing is cut anew.
+
+    Raises:
+        ConfigError: the cluster or the programmer cannot be had.
+        StoreError: a run folder cannot be written or read.
+    """
+    if not any(job.open_models for job in jobs):
+        return [list(job.models) for job in jobs], 0
+    with ExitStack() as stack:
+        desks = {job.run.path: _desk(job, stack) for job in jobs if job.open_models}
+        questions = _questions(jobs)
+        said: dict[str, Said] = {}
+        unknown = {}
+        for key, question in questions.items():
+            known = (desks[job.run.path].known(question.call) for job in question.jobs)
+            reply = next((each for each in known if each is not None), None)
+            if reply is None:
+                unknown[key] = question
+            else:
+                said[key] = reply
+        if unknown:
+            asking = _distinct([question.jobs[0] for question in unknown.values()])
+            with (hire or _hire())(asking) as programmer_of:
+                said |= asyncio.run(_ask(unknown, asking, programmer_of, desks))
+        for key, question in questions.items():
+            reply_to = said[key]
+            if isinstance(reply_to, AgentReply):
+                for job in question.jobs:
+                    desks[job.run.path].share(question.call, reply_to)
+    awaiting = sum(isinstance(each, AnswerAwaited) for each in said.values())
+    if awaiting:
+        return [list(job.models) for job in jobs], awaiting
+    done: dict[str, TakenModel] = {}
+    return [[_settled(job, model, said, done, cut_anew) for model in job.models] for job in jobs], 0
+
+
+def _questions(jobs: Sequence[CompiledJob]) -> dict[str, Question]:
+    questions: dict[str, Question] = {}
+    for job in jobs:
+        for model in job.open_models:
+            problem = model.order.problem
+            call = AgentCall(
+                place=CallPlace(0, "strategist", 0, 0),
+                problem=problem,
+                search="",
+                seed=job.config.seed[0],
+                draw=derived_seed(job.config.seed[0], "strategist", problem.problem_id),
+                messages=grouping_prompt(model.apart),
+            )
+            question = questions.setdefault(_key(job, model), Question(call=call, jobs=[]))
+            question.jobs.append(job)
+    return questions
+
+
+def _key(job: CompiledJob, model: TakenModel) -> str:
+    """Equal where one answer serves: models compiled alike, and the same programmer."""
+    return f"{model.key}\n{job.config.programmer.model_dump_json()}"
+
+
+def _desk(job: CompiledJob, stack: ExitStack) -> ModelDesk:
+    begin_without_searches(job.config, job.run)  # so that a resume finds how the run is set up
+    journal = stack.enter_context(Journal(job.run.path, run=job.run.name, clock=SystemClock()))
+    return ModelDesk(fold(read_events(job.run.path)).calls, sink=journal)
+
+
+async def _ask(
+    questions: dict[str, Question],
+    asking: Sequence[CompiledJob],
+    programmer_of: Callable[[CompiledJob], Programmer],
+    desks: Mapping[Path, ModelDesk],
+) -> dict[str, Said]:
+    """Ask every question, all at once; none ends another."""
+    tally = AgentTally()
+    programmers = {job.run.path: programmer_of(job) for job in asking}
+
+    async def asked(question: Question) -> Said:
+        job = question.jobs[0]
+        programmer = programmers[job.run.path]
+        if not isinstance(programmer, Talker):
+            return f"programmer={job.config.programmer.kind} answers no calls of roles"
+        try:
+            reply = await desks[job.run.path].ask(question.call, say=programmer.say)
+        except AnswerAwaited as awaited:
+            return awaited
+        except (ProgrammerUnavailable, WorkerLost) as error:
+            return str(error)
+        tally.add("strategist", reply)
+        return reply
+
+    try:
+        replies = await asyncio.gather(*(asked(question) for question in questions.values()))
+    finally:
+        for programmer in {id(each): each for each in programmers.values()}.values():
+            await programmer.close()
+    for line in tally.lines():
+        _say(f"pipeline agents: {line}")
+    return dict(zip(questions, replies, strict=True))
+
+
+def _settled(
+    job: CompiledJob,
+    model: TakenModel,
+    said: dict[str, Said],
+    done: dict[str, TakenModel],
+    cut_anew: CutAnew,
+) -> TakenModel:
+    """Return a model with what was decided."""
+    if model not in job.open_models:
+        return model
+    key = _key(job, model)
+    earlier = done.get(key)
+    if earlier is not None:
+        shutil.copytree(earlier.folder, model.folder, dirs_exist_ok=True)
+        return replace(model, apart=earlier.apart)
+    grouping = _read(said[key], model.apart)
+    apart = _decided(job, model, grouping, cut_anew)
+    reply = said[key]
+    if isinstance(reply, AgentReply):
+        words = reply.completion.text or f"(nothing: {reply.completion.fault})"
+        read = transcript([*grouping_prompt(model.apart), Message("answer", words)])
+        write_bytes(model.folder / CONVERSATION, read.encode("utf-8"))
+    text = json.dumps(to_json(apart), indent=1)
+    write_bytes(model.folder / "apart.json", text.encode("utf-8"))
+    _say(f"{apart.model}: strategist: {apart.strategist}")
+    done[key] = replace(model, apart=apart)
+    return done[key]
+
+
+def _read(said: Said, apart: Apart) -> Grouping:
+    if isinstance(said, str):
+        return Grouping(faults=(f"nobody answered: {said}",))
+    assert not isinstance(said, AnswerAwaited), "the run is suspended then"
+    if said.completion.fault:
+        return Grouping(faults=(f"nothing was said: {said.completion.fault}",))
+    return read_grouping(said.completion.text, apart.choices)
+
+
+def _decided(job: CompiledJob, model: TakenModel, grouping: Grouping, cut_anew: CutAnew) -> Apart:
+    """Return a record with a strategist's decisions, cut anew where they change the groups."""
+    apart = model.apart
+    choices, _ = decided(apart.choices, grouping.wishes)
+    if all(choice.fused == choice.rule_fuses for choice in choices):
+        apart = replace(apart, choices=tuple(choices))
+        return replace(apart, strategist=_line(apart, grouping))
+    order = replace(model.order, wishes=grouping.wishes)
+    _say(f"{apart.model}: cutting anew, as the strategist decided")
+    try:
+        again = cut_anew(order, timeout_s=job.config.compiled.timeout_s)
+        failure = f"{again.cause}: {again.reason}" if again.cause else ""
+    except ProblemError as error:
+        failure = str(error)
+    if failure:
+        why = f"cutting anew failed ({failure})"
+        return replace(apart, strategist=_line(apart, replace(grouping, faults=(why,))))
+    lost = len(grouping.wishes) - sum(bool(choice.reason) for choice in again.choices)
+    if lost > 0:
+        fault = f"{lost} choice(s) were not there when it was compiled anew"
+        grouping = replace(grouping, faults=(*grouping.faults, fault))
+    return replace(again, strategist=_line(again, grouping))
+
+
+def _line(apart: Apart, grouping: Grouping) -> str:
+    """What became of an answer."""
+    by_model = [choice for choice in apart.choices if choice.decided_by == "model"]
+    other = sum(choice.fused != choice.rule_fuses for choice in by_model)
+    refused = [c.reason for c in apart.choices if c.decided_by == "rule" and c.reason]
+    left = len(apart.choices) - sum(len(pair.choices) for pair in pairs_of(apart.choices))
+    faults = [*grouping.faults, *dict.fromkeys(refused)]
+    if left:
+        faults.append(f"{left} choice(s) were not asked about")
+    line = (
+        f"decided {len(by_model)} of {len(apart.choices)} choice(s), {other} otherwise than the "
+        "rule"
+    )
+    if not faults:
+        return line
+    more = f" and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
+    return f"{line}; by the rule: {'; '.join(faults[:MOST_FAULTS])}{more}"
+
+
+def _distinct(jobs: Sequence[CompiledJob]) -> list[CompiledJob]:
+    return list({job.run.path: job for job in jobs}.values())
+
+
+def _hire() -> Hire:
+    from kopt.cli.hiring import hired  # loads Ray
+
+    return hired
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"kopt: {line}\n")
