@@ -13,6 +13,7 @@ from typing import Any
 
 from kopt.actors.compiled.order import Order, order_from_json
 from kopt.compiled.record import Apart, to_json
+from kopt.data.atomic import write_bytes
 from kopt.errors import ProblemError
 
 
@@ -29,7 +30,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"{error}\n")
         return 3
     path = Path(order.folder) / "apart.json"
-    path.write_text(json.dumps(to_json(apart), indent=1), encoding="utf-8")
+    write_bytes(path, json.dumps(to_json(apart), indent=1).encode("utf-8"))
     return 0
 
 

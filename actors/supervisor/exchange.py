@@ -61,5 +61,8 @@ def is_short_in(place: Place) -> bool:
         return True
     if place == "cpu":
         return False
-    free, all_of_it = torch.cuda.mem_get_info()
+    try:
+        free, all_of_it = torch.cuda.mem_get_info()
+    except RuntimeError:  # a device that is lost says so where it is used
+        return False
     return free < LEAST_FREE_SHARE * all_of_it

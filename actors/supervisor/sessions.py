@@ -118,8 +118,8 @@ class Sessions:
             opening = self._entries[key] = _Entry(generation, users=1)
         if entry is not None and not entry.users:
             self._begin_close(entry)
-        self._close_unused()
         try:
+            self._close_unused()
             session = self._opened(problem)
         except BaseException:
             with self._changed:

@@ -47,11 +47,13 @@ from kopt.foreign_language import with_foreign
 from kopt.ports import Target
 from kopt.problem import Problem
 from kopt.survey import Survey
-from kopt.verdict import CompileFailed, Crashed, Verdict
+from kopt.verdict import CompileFailed, Crashed, Verdict, last_line
 
 _LOG = logging.getLogger(__name__)
-_NO_ROOM = re.compile(r"out of memory|OutOfMemory|MemoryError|can't allocate memory", re.I)
-"""What a candidate says that found no memory, which may be others'."""
+_NO_ROOM = re.compile(
+    r"out of memory|OutOfMemory|MemoryError|can't allocate memory|fit into memory", re.I
+)
+"""What a candidate says, or is said of a problem, that found no memory: others may have it."""
 _IMPORTED_LATE = "torch.fx.experimental.symbolic_shapes"
 """By torch, the first time it checks an argument of some functions that inputs are drawn with; with
 sympy it takes two seconds, which would be the first problem's."""
@@ -163,7 +165,7 @@ class Supervisor:
         is_gpu = self._bench.device == "cuda"
         if is_gpu and not self._sessions.has_room:
             return
-        with self._session(problem, generation=self._generation()) as session:
+        with self._session(problem) as session:
             if not is_gpu:
                 with session.at_baselines:
                     session.baselines.compiled()
@@ -179,8 +181,8 @@ class Supervisor:
             try:
                 with self._admission.shared():
                     return self._surveyed(problem)
-            except ProblemError:
-                if not had_company():
+            except ProblemError as error:
+                if not had_company() or not _NO_ROOM.search(error.why):
                     raise
         with self._admission.exclusive():  # others may have held the memory that it took
             self._sessions.forget(problem)
@@ -236,7 +238,7 @@ class Supervisor:
             generation = self._generation()
             attempt: Try | None = None
             try:
-                with self._session(problem, generation=generation) as session:
+                with self._sessions.use(problem, generation=generation) as session:
                     if session.baselines.is_stale:  # else nobody waits for one who compiles
                         with session.at_baselines, self._bench.alone():
                             session.baselines.renew()
@@ -262,6 +264,17 @@ class Supervisor:
                         session=session,
                         sandbox=attempt.sandbox,
                     )
+            except (MemoryError, torch.OutOfMemoryError) as error:
+                if had_company():
+                    raise Disturbed from None
+                if attempt is None or not attempt.is_loaded:
+                    raise ProblemError(problem.name, _no_room(error)) from None
+                # Alone with its problem, it is the candidate that holds what is missing.
+                verdict = Crashed(stage="memory", log=f"beside it, {_no_room(error)}")
+                trail.checks.append(Check(name="room", passed=False, detail=verdict.reason))
+                return self._evaluation(
+                    verdict, problem, candidate, trail=trail, laps=laps, sandbox=attempt.sandbox
+                )
             except ProblemError:
                 self._sessions.forget(problem)  # its reference may be dead
                 if had_company():
@@ -282,23 +295,23 @@ class Supervisor:
         return isinstance(verdict, Crashed | CompileFailed) and bool(_NO_ROOM.search(verdict.log))
 
     def _surveyed(self, problem: Problem) -> Survey:
-        with self._session(problem, generation=self._generation()) as session:
+        with self._session(problem) as session:
             return survey_of(self._bench, session)
 
     @contextmanager
-    def _session(self, problem: Problem, *, generation: int) -> Iterator[Session]:
-        """Give a problem's session.
+    def _session(self, problem: Problem) -> Iterator[Session]:
+        """Give a problem's session, no candidate beside it.
 
         Raises:
             ProblemError: the reference breaks its contract, cannot run here, or what it takes does
                 not fit into memory.
             WorkerLost: the zygote is gone.
         """
-        with self._sessions.use(problem, generation=generation) as session:
+        with self._sessions.use(problem, generation=self._generation()) as session:
             try:
                 yield session
-            except MemoryError as error:
-                raise session.reference.fault(error) from None
+            except (MemoryError, torch.OutOfMemoryError) as error:
+                raise ProblemError(problem.name, _no_room(error)) from None
 
     def _evaluation(
         self,
@@ -343,6 +356,10 @@ class Supervisor:
                 then()
 
         self._endings.begin(end)
+
+
+def _no_room(error: Exception) -> str:
+    return f"it does not fit into memory: {last_line(str(error))}"
 
 
 def _arch(device: DeviceName) -> str:

@@ -133,7 +133,9 @@ def _run(
             with interruptible():
                 cut = cut_models(jobs)
         except KeyboardInterrupt:
-            sys.stderr.write(f"kopt: interrupted; go on with `{resume}`\n")
+            is_begun = all(job.run.manifest_path.is_file() for job in jobs)
+            more = f"; go on with `{resume}`" if is_begun else ": nothing was begun"
+            sys.stderr.write(f"kopt: interrupted{more}\n")
             return INTERRUPTED, []
         if cut.awaiting:
             return suspended(cut.waiting, cut.awaiting, resume=resume, out=out), []

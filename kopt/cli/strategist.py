@@ -32,6 +32,7 @@ from kopt.driver.model_desk import ModelDesk
 from kopt.errors import AnswerAwaited, ProblemError, ProgrammerUnavailable, WorkerLost
 from kopt.identity import derived_seed
 from kopt.ports import Message, Programmer
+from kopt.problem import Problem
 from kopt.prompts.agent_grouping import Grouping, grouping_prompt, pairs_of, read_grouping
 from kopt.prompts.transcript import transcript
 
@@ -119,14 +120,22 @@ def _questions(jobs: Sequence[CompiledJob]) -> dict[str, Question]:
                 draw=derived_seed(job.config.seed[0], "strategist", problem.problem_id),
                 messages=grouping_prompt(model.apart),
             )
-            question = questions.setdefault(_key(job, model), Question(call=call, jobs=[]))
+            key = _question_key(job, model)
+            question = questions.setdefault(key, Question(call=call, jobs=[]))
             question.jobs.append(job)
     return questions
 
 
 def _key(job: CompiledJob, model: TakenModel) -> str:
-    """Equal where one answer serves: models compiled alike, and the same programmer."""
+    """Equal where one cut serves: models compiled alike, and the same programmer."""
     return f"{model.key}\n{job.config.programmer.model_dump_json()}"
+
+
+def _question_key(job: CompiledJob, model: TakenModel) -> str:
+    """Equal where one answer serves: the same, whatever a model is called."""
+    given = model.order.problem
+    nameless = Problem(name="", source=given.source, given=given.given, dtype=given.dtype)
+    return _key(job, replace(model, order=replace(model.order, problem=nameless)))
 
 
 def _desk(job: CompiledJob, stack: ExitStack) -> ModelDesk:
@@ -143,7 +152,7 @@ async def _ask(
 ) -> dict[str, Said]:
     """Ask every question, all at once; none ends another."""
     tally = AgentTally()
-    programmers = {job.run.path: programmer_of(job) for job in asking}
+    programmers: dict[Path, Programmer] = {}
 
     async def asked(question: Question) -> Said:
         job = question.jobs[0]
@@ -160,6 +169,8 @@ async def _ask(
         return reply
 
     try:
+        for job in asking:
+            programmers[job.run.path] = programmer_of(job)
         replies = await asyncio.gather(*(asked(question) for question in questions.values()))
     finally:
         for programmer in {id(each): each for each in programmers.values()}.values():
@@ -184,13 +195,13 @@ def _settled(
     if earlier is not None:
         shutil.copytree(earlier.folder, model.folder, dirs_exist_ok=True)
         return replace(model, apart=earlier.apart)
-    grouping = _read(said[key], model.apart)
+    reply = said[_question_key(job, model)]
+    grouping = _read(reply, model.apart)
     apart = _decided(job, model, grouping, cut_anew)
-    reply = said[key]
     if isinstance(reply, AgentReply):
         words = reply.completion.text or f"(nothing: {reply.completion.fault})"
         read = transcript([*grouping_prompt(model.apart), Message("answer", words)])
-        write_bytes(model.folder / CONVERSATION, read.encode("utf-8"))
+        write_bytes(model.folder / CONVERSATION, read.encode("utf-8", errors="replace"))
     text = json.dumps(to_json(apart), indent=1)
     write_bytes(model.folder / "apart.json", text.encode("utf-8"))
     _say(f"{apart.model}: strategist: {apart.strategist}")
@@ -235,7 +246,9 @@ def _line(apart: Apart, grouping: Grouping) -> str:
     """What became of an answer."""
     by_model = [choice for choice in apart.choices if choice.decided_by == "model"]
     other = sum(choice.fused != choice.rule_fuses for choice in by_model)
-    refused = [c.reason for c in apart.choices if c.decided_by == "rule" and c.reason]
+    refused = [
+        choice.reason for choice in apart.choices if choice.decided_by == "rule" and choice.reason
+    ]
     left = len(apart.choices) - sum(len(pair.choices) for pair in pairs_of(apart.choices))
     faults = [*grouping.faults, *dict.fromkeys(refused)]
     if left:
@@ -247,7 +260,10 @@ def _line(apart: Apart, grouping: Grouping) -> str:
     if not faults:
         return line
     more = f" and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
-    return f"{line}; by the rule: {'; '.join(faults[:MOST_FAULTS])}{more}"
+    told = "; ".join(faults[:MOST_FAULTS])
+    # A model's words, or a person's: whatever they hold, they are one line of text.
+    told = "".join(filter(str.isprintable, told.replace("\n", " ")))
+    return f"{line}; by the rule: {told}{more}"
 
 
 def _distinct(jobs: Sequence[CompiledJob]) -> list[CompiledJob]:

@@ -145,14 +145,17 @@ class Profiles:
             await self._take(task, candidate, made, evaluation, share=self._energy_share)
 
     def owed(self, task: SearchTask) -> list[str]:
-        """Return candidates that were told, and whose profile an earlier driver died over."""
+        """Return candidates that were told and have no profile, the latest first.
+
+        An earlier driver died over it, or had no share of the device left for it.
+        """
         if task.ended or self._desk is None:
             return []
         is_all = self._rule.when == "correct" or self._rule.energy != "off"
         wanted = task.made if is_all else task.bests if self._rule.when == "best" else {}
         return [
             each
-            for each, evaluation in task.evaluations.items()
+            for each, evaluation in reversed(task.evaluations.items())
             if each in wanted
             and each not in task.profiles
             and isinstance(evaluation.verdict, Correct)

@@ -133,6 +133,23 @@ def test_where_memory_is_short_one_session_is_kept_and_there_is_room_for_no_othe
     assert log == ["+a", "-a", "+b"]
 
 
+def test_a_device_that_cannot_be_asked_holds_up_nobody(log) -> None:
+    lost = [True]
+
+    def is_short() -> bool:
+        if lost:
+            raise RuntimeError("the device is gone")
+        return False
+
+    sessions = Sessions(lambda each: Opened(each, log), keep=2, is_short=is_short)
+    with pytest.raises(RuntimeError, match="gone"):
+        use(sessions, "a")
+    lost.clear()
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(use, sessions, "a").result(timeout=SOON_S)
+    assert log == ["+a"]
+
+
 def test_who_used_a_session_last_does_not_wait_for_its_end(log) -> None:
     closes = []
     sessions = open_sessions(lambda each: Opened(each, log), keep=1, beside=closes.append)

@@ -87,6 +87,43 @@ def test_a_survey_that_finds_no_room_alone_is_one_line(judge, monkeypatch) -> No
         judge.survey(Problem(name="mean", source=MEAN))
 
 
+def test_a_survey_that_fails_for_another_reason_is_not_made_again(judge, monkeypatch) -> None:
+    both, tries = threading.Barrier(2, timeout=60.0), []
+
+    def broken(bench, session):
+        tries.append(session.problem.name)
+        both.wait()
+        raise ProblemError(session.problem.name, "the reference fails")
+
+    monkeypatch.setattr(supervisor, "survey_of", broken)
+    problems = [
+        Problem(name=name, source=MEAN.replace("1024, 1024", f"{rows}, 1024"))
+        for name, rows in (("one", 32), ("other", 48))
+    ]
+    with ThreadPoolExecutor(2) as threads:
+        for each in [threads.submit(judge.survey, problem) for problem in problems]:
+            with pytest.raises(ProblemError, match="the reference fails"):
+                each.result()
+    assert sorted(tries) == ["one", "other"]
+
+
+def test_a_candidate_that_leaves_no_room_alone_costs_itself_and_not_its_problem(
+    judge, monkeypatch
+) -> None:
+    def crowded(attempt, end):
+        monkeypatch.setattr(supervisor.Try, "is_loaded", True)
+        raise MemoryError("the device has no room for another block")
+
+    monkeypatch.setattr(supervisor.Try, "judge", crowded)
+    made = judge(MEAN.replace("class Model(", "class ModelNew("), problem=_mean())
+    assert (made.verdict.kind, made.verdict.stage) == ("crashed", "memory")
+    assert "it does not fit into memory: the device has no room" in made.verdict.log
+
+
+def _mean() -> Problem:
+    return Problem(name="mean", source=MEAN)
+
+
 @pytest.mark.parametrize(("available", "short"), [(0, True), (1 << 60, False)])
 def test_memory_is_short_below_its_least_share(monkeypatch, available, short) -> None:
     monkeypatch.setattr(exchange, "available_bytes", lambda: available)

@@ -294,6 +294,28 @@ def test_jobs_that_compile_alike_share_one_answer_and_pay_once(tmp_path: Path) -
     assert costs == [[0.5], [0.0]]
 
 
+def test_models_of_equal_source_are_asked_about_once_and_the_run_goes_on(tmp_path: Path) -> None:
+    one = job(tmp_path)
+    (model,) = one.models
+    place = models_folder(one.run) / "copy"
+    place.mkdir(parents=True)
+    order = replace(model.order, problem=replace(MODEL, name="copy"), folder=str(place))
+    twice = replace(one, models=[model, replace(model, order=order)])
+    player = said(KEEP_FIRST)
+    ((first, second),), _ = settle_groups([twice], hire=hiring(player), cut_anew=Cutter())
+    assert len(player.calls) == 1
+    assert first.apart.choices == second.apart.choices
+    assert len(fold(read_events(tmp_path)).calls) == 1
+
+
+def test_words_of_a_model_are_one_line_of_text(tmp_path: Path) -> None:
+    answer = '{"pairs": [{"pair": "\\u001b[2Jx\\ud800", "decision": "keep"}]}'
+    apart = settled(job(tmp_path), said(answer), Cutter())
+    assert "there is no pair" in apart.strategist
+    assert apart.strategist.isprintable()
+    apart.strategist.encode("utf-8")
+
+
 def test_a_recording_plays_the_answer_again(tmp_path: Path) -> None:
     settled(job(tmp_path / "first"), said(KEEP_FIRST), Cutter())
     run = RunDir(tmp_path / "first")
