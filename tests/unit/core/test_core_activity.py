@@ -140,3 +140,12 @@ def test_an_operation_more_than_a_multiple_counts_as_another() -> None:
 
 def test_nothing_is_said_of_a_reference_that_runs_nothing() -> None:
     assert not falls(REFERENCE, reference=activity()).is_one
+
+
+def test_what_nobody_lists_is_the_references_as_far_as_it_has_it_too() -> None:
+    same = (("aten::mm", 1, 60.0), ("aten::relu", 2, 40.0))
+    reference = activity(*same, rest_us=7.0)
+    # 9 of 109 us pass outside of the operations, 7 of them there too; or 20 of 120 us.
+    assert falls(activity(*same, rest_us=9.0), reference=reference).is_one
+    assert not falls(activity(*same, rest_us=20.0), reference=reference).is_one
+    assert falls(activity(*same, rest_us=7.0), reference=reference).words.startswith("100%")
