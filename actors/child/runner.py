@@ -232,9 +232,10 @@ class Runner:
         except NotPlain as error:
             raise StageFailed("contract", f"{name} holds {error}, not a tensor") from error
         leaves = pytree.tree_leaves(values)
-        if not any(isinstance(leaf, torch.Tensor) for leaf in leaves):
-            # Nothing of a call could be drawn anew, and nothing of a candidate be checked.
-            kinds = ", ".join(type(leaf).__name__ for leaf in leaves) or "nothing"
+        if leaves and not any(isinstance(leaf, torch.Tensor) for leaf in leaves):
+            # Without any argument it is a constant, and lint says so; text or numbers alone would
+            # be taken for content that can be drawn anew.
+            kinds = ", ".join(type(leaf).__name__ for leaf in leaves)
             raise StageFailed("contract", f"{name} must give at least one tensor, found {kinds}")
         return tree
 

@@ -222,8 +222,8 @@ def _check_call(problem: Problem, model: nn.Module, arguments: tuple[Any, ...]) 
             f"get_inputs() gives {len(arguments)} arguments, and forward does not take them: "
             f"{error}",
         ) from None
-    if not any(isinstance(leaf, torch.Tensor) for leaf in leaves):
-        kinds = ", ".join(type(leaf).__name__ for leaf in leaves) or "nothing"
+    if leaves and not any(isinstance(leaf, torch.Tensor) for leaf in leaves):
+        kinds = ", ".join(type(leaf).__name__ for leaf in leaves)
         raise ProblemError(
             problem.name, f"get_inputs() must give at least one tensor, found {kinds}"
         )

@@ -73,6 +73,8 @@ def write_candidate(
     """
     owner = parts.owner
     paths = {name: _path(parts, arg.path) for name, arg in captured.arguments.items()}
+    if not paths:
+        raise NotRewritable("forward is given no tensor")
     where = f"{next(iter(paths.values()))}.device"
     leaves = dict(paths)
     leaves |= {name: _member(owner, path) for name, path in captured.attributes.items()}

@@ -15,7 +15,8 @@ from kopt.data.fold import fold
 from kopt.data.journal import read_events
 from kopt.testing.openai_server.process import ServerProcess
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+# Two compiles and a search; its parts are tests of tests/unit/compiled.
+pytestmark = [pytest.mark.ray, pytest.mark.soak]
 
 # On a CPU Inductor puts loops that follow each other into one kernel, up to so many arguments.
 MODEL = """

@@ -204,7 +204,7 @@ NOT_MADE = {
     "every second is left out": """
         for position in range(count):
             before(position)
-            if position % 2 == 0 or position == count - 1:
+            if position % 2 == 0 or position == count - 1 > 1:
                 out = call(arguments[position])
             after(out)
     """,

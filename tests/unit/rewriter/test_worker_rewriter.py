@@ -176,6 +176,16 @@ def test_a_forward_that_gives_no_tensor_is_a_problem_error(result):
         ask(RewriterWorker(), source=source)
 
 
+def test_a_forward_without_arguments_leaves_the_problem_as_it_is_with_the_reason():
+    source = SOURCE.replace("forward(self, x)", "forward(self)").replace(
+        "[torch.randn(256, 512)]", "[]"
+    )
+    source = re.sub(r"return torch.tanh.*", "return self.linear.weight * 2.0", source)
+    answer = ask(RewriterWorker(), source=source)
+    assert (answer.candidates, answer.exhausted) == ((), True)
+    assert answer.note == "not rewritable: forward is given no tensor"
+
+
 def test_a_result_that_has_no_spelling_leaves_the_problem_as_it_is_with_the_reason():
     source = re.sub(r"return (.*)", r"return slot(\1)", SOURCE, count=1)
     source = "import collections\nslot = collections.namedtuple('slot', 'y')\n" + source
