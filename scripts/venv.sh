@@ -13,8 +13,16 @@ if [ ! -e "$stamp" ] || [ pyproject.toml -nt "$stamp" ]; then
   echo "installing kopt into .venv (torch and ray are large; a few minutes) …" >&2
   pip=(.venv/bin/python -m pip install -q --disable-pip-version-check --no-compile)
   "${pip[@]}" "setuptools>=77" wheel
-  "${pip[@]}" --no-build-isolation -e ".${extras:+[$extras]}"
-  # Compiled on every core; pip would take one. Some packages hold files for other Pythons.
-  .venv/bin/python -m compileall -qq -j 0 .venv/lib || true
+  "${pip[@]}" --no-build-isolation -e .
+  # Compiled on every core, or on one while pip installs what developers need beside (which is
+  # compiled as it is imported). Some packages hold files for other Pythons.
+  compiled() { .venv/bin/python -m compileall -qq -j "$1" .venv/lib || true; }
+  if [ -n "$extras" ]; then
+    compiled 1 &
+    "${pip[@]}" --no-build-isolation -e ".[$extras]"
+    wait
+  else
+    compiled 0
+  fi
   touch "$stamp"
 fi

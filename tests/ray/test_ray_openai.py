@@ -91,8 +91,9 @@ def test_a_run_with_a_model_is_whole_and_the_same_each_time(
     assert len(answers) == 4
     assert all(answer.tokens_out > 0 for answer in answers[::2])
     assert len(journalled(run, "prompt_sent")) == 2
-    verdicts = [event.eval["kind"] for event in journalled(run, "verdict")]
-    assert verdicts == ["correct"] * 4
+    judged = [event.eval for event in journalled(run, "verdict")]
+    assert [each for each in judged if each["kind"] != "correct"] == []
+    assert len(judged) == 4
     assert list((run / "best").glob("*/rank1.py"))
 
 
