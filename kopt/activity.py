@@ -23,6 +23,8 @@ LITTLE = 0.05
 INTERPRETER = 0.05
 """Share of a CPU's call that may be the interpreter between short operations, which reads as code
 of the candidate's own: it neither makes nor breaks a fall-back."""
+UNLISTED = 0.1
+"""Share of a call that may pass outside of what is listed (memory is made there): as little."""
 SHOWN = 4
 """Kernels that `Provenance.words` names."""
 OWN_CODE = "code of its own"
@@ -199,15 +201,15 @@ def fall_back(mine: Activity, *, reference: Activity, made: Provenance) -> FallB
 def _same_us(mine: Activity, *, reference: Activity, times: int = 1) -> float:
     """What a call spends in the reference's operations, so many times its launches at most.
 
-    With as much of what is not listed as passes there: memory that is made between operations takes
-    some hosts a tenth of a call.
+    With as much of what is not listed as passes there, or as is nobody's (UNLISTED).
     """
     theirs = {each.name: each.launches for each in reference.ran}
     listed_us = sum(
         each.time_us * min(1.0, times * theirs.get(each.name, 0) / each.launches)
         for each in mine.ran
     )
-    return listed_us + min(mine.rest_us, times * reference.rest_us)
+    nobodys_us = max(times * reference.rest_us, UNLISTED * mine.total_us)
+    return listed_us + min(mine.rest_us, nobodys_us)
 
 
 def _same_words(share: float) -> str:
