@@ -20,7 +20,7 @@ NEGLIGIBLE = 0.02
 """Share of the reference's time below which a kernel of it may be missing."""
 LITTLE = 0.05
 """A candidate whose own kernels take less than this may have fallen back."""
-INTERPRETER = 0.05
+INTERPRETER = 0.1
 """Share of a CPU's call that may be the interpreter between short operations, which reads as code
 of the candidate's own: it neither makes nor breaks a fall-back."""
 UNLISTED = 0.1
