@@ -218,10 +218,12 @@ class Runner:
             except StageFailed:
                 raise
             except torch.OutOfMemoryError:
-                pass  # for now
-            except Exception as error:  # the problem's own code: the host is asked next
+                pass  # others have the memory: the host draws this once
+            except Exception as error:
+                # Of any kind, since it is the problem's own code: the host is asked next, and what
+                # it raises there is what is said of the problem.
                 if "CUDA error" in str(error):
-                    raise  # the context is spoilt
+                    raise  # the context is spoilt, for the host's draw too
                 self._draws_on_device = False
         torch.manual_seed(seed)
         return argument_lists(self._module)

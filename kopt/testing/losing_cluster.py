@@ -10,7 +10,10 @@ import signal
 import tempfile
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from ray.cluster_utils import Cluster
 
 GPUS_PER_NODE = 2
 STORE_BYTES = 80 * 10**6
@@ -31,7 +34,7 @@ QUICK_CHECKS = {
 _LOG = logging.getLogger(__name__)
 
 
-def new_cluster(folder: str, **head: Any) -> Any:  # noqa: ANN401 - Ray types no cluster
+def new_cluster(folder: str, **head: object) -> Cluster:
     """Start a Ray of one node, without a dashboard, whose files lie in a folder.
 
     Args:
