@@ -201,11 +201,9 @@ def test_the_exported_file_with_the_original_kernels_gives_the_compiled_model_s_
     assert same(dict(model.named_buffers()), dict(new.named_buffers()))
 
 
-def test_every_problem_s_reference_put_in_its_kernel_s_place_gives_the_model(
-    tmp_path: Path, taken_apart: Callable[[str], Apart]
-) -> None:
-    apart = taken_apart(TRANSFORMER)
-    winners = [
+def references_as_winners(apart: Apart) -> list[Winner]:
+    """Each problem's own reference, to be put in its kernel's place."""
+    return [
         Winner(
             group=sub.group,
             inputs=sub.inputs,
@@ -215,6 +213,13 @@ def test_every_problem_s_reference_put_in_its_kernel_s_place_gives_the_model(
         for sub in apart.subkernels
         if sub.problem
     ]
+
+
+def test_every_problem_s_reference_put_in_its_kernel_s_place_gives_the_model(
+    tmp_path: Path, taken_apart: Callable[[str], Apart]
+) -> None:
+    apart = taken_apart(TRANSFORMER)
+    winners = references_as_winners(apart)
     assert len(winners) == sum(kernel.launches for kernel in apart.kernels)
     # The two layers compute the same: they share their problems.
     assert len(apart.problems) < len(winners)
@@ -275,15 +280,8 @@ def test_launches_are_cut_as_a_model_wishes_and_stitch_to_the_same_function(
     ]
     assert from_json(json.dumps(to_json(apart)), where="here") == apart
     assert [choice.decided_by for choice in apart.choices] == ["model", *["rule"] * len(others)]
-    winners = [
-        Winner(
-            group=sub.group,
-            inputs=sub.inputs,
-            source=apart.problems[sub.problem].replace("class Model(", "class ModelNew("),
-            name=sub.name,
-        )
-        for sub in apart.subkernels
-    ]
+    winners = references_as_winners(apart)
+    assert len(winners) == len(apart.subkernels)
     file = stitched(ADJACENT, apart, winners, tmp_path)
     given = inputs(file, 3)
     torch.testing.assert_close(made(file, "ModelNew")(*given), made(file)(*given))
