@@ -15,27 +15,26 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from kopt.actors.child.adoption import adopt
 from kopt.actors.child.channel import Channel, ChannelClosed
 from kopt.actors.child.compiled import compiled
 from kopt.actors.child.depends import inputs_that_matter
 from kopt.actors.child.digest import memory_order, tensors_in
+from kopt.actors.child.drawing import Drawing, kept_arguments
 from kopt.actors.child.exchange import Exchange
 from kopt.actors.child.influence import Call
 from kopt.actors.child.latency import latency_us
 from kopt.actors.child.memory import DTYPES, spec_of
 from kopt.actors.child.module import (
     StageFailed,
-    argument_lists,
     construct,
     default_dtype,
     import_source,
     init_arguments,
 )
 from kopt.actors.child.outputs import tensors_of
-from kopt.actors.child.plain import NotPlain, Tree, decode
+from kopt.actors.child.plain import Tree, decode
 from kopt.actors.child.precision import in_float64
 from kopt.actors.child.provenance import recorded
 from kopt.actors.child.timed import KeptBlock, time_block
@@ -59,7 +58,7 @@ class Runner:
         self._sandbox = sandbox
         self._settings = settings
         self._device: Device | None = None
-        self._draws_on_device = True
+        self._drawing = Drawing()
         self._module: Any = None
         self._model: nn.Module | None = None
         self._run: Callable[..., object] | None = None
@@ -201,51 +200,12 @@ class Runner:
         Answers with one list of arguments more for each of get_input_cases(), where there is one.
         """
         self._exchange.clear()
-        trees = [self._kept_arguments(values, name) for name, values in self._drawn(seed)]
-        return {"trees": trees, **self._exchange.kept()}
-
-    def _drawn(self, seed: int) -> list[tuple[str, list[Any]]]:
-        """Draw on the device where the problem lets it: gigabytes take seconds on the host.
-
-        A problem that mixes what it makes with host tensors of its own, or with their generators,
-        raises there, and draws on the host for good.
-        """
-        if self._device is not None and self._device.name != "cpu" and self._draws_on_device:
-            torch.manual_seed(seed)
-            try:
-                with torch.device(self._device.name):
-                    return argument_lists(self._module)
-            except StageFailed:
-                raise
-            except torch.OutOfMemoryError:
-                pass  # others have the memory: the host draws this once
-            except Exception as error:
-                # Of any kind, since it is the problem's own code: the host is asked next, and what
-                # it raises there is what is said of the problem.
-                if "CUDA error" in str(error):
-                    raise  # the context is spoilt, for the host's draw too
-                self._draws_on_device = False
-        torch.manual_seed(seed)
-        return argument_lists(self._module)
-
-    def _kept_arguments(self, values: list[Any], name: str) -> Tree:
-        try:
-            tree = self._exchange.keep_tree([self._cast(value) for value in values])
-        except NotPlain as error:
-            raise StageFailed("contract", f"{name} holds {error}, not a tensor") from error
-        leaves = pytree.tree_leaves(values)
-        if leaves and not any(isinstance(leaf, torch.Tensor) for leaf in leaves):
-            # Without any argument it is a constant, and lint says so; text or numbers alone would
-            # be taken for content that can be drawn anew.
-            kinds = ", ".join(type(leaf).__name__ for leaf in leaves)
-            raise StageFailed("contract", f"{name} must give at least one tensor, found {kinds}")
-        return tree
-
-    def _cast(self, value: object) -> object:
+        drawn = self._drawing.drawn(self._module, device=self._device, seed=seed)
         dtype = self._settings["dtype"]
-        if isinstance(value, torch.Tensor) and dtype is not None and value.is_floating_point():
-            return value.to(DTYPES[dtype])
-        return value
+        trees = [
+            kept_arguments(values, name, self._exchange, dtype=dtype) for name, values in drawn
+        ]
+        return {"trees": trees, **self._exchange.kept()}
 
     def do_bind(self, *, number: int, tree: Tree) -> dict[str, Any]:
         """Make an input set of buffers, which belong to it from now on; a GPU gets copies."""

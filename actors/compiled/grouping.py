@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from kopt.actors.compiled.capture import Piece
 from kopt.actors.compiled.fragments import NotCut, cut
-from kopt.compiled.choices import Choice, Side, Value, Wish, choices_of, decided, regrouped
+from kopt.compiled.choices import Choice, Side, Value, choices_of
 from kopt.compiled.groups import Group, ruled_parts
+from kopt.compiled.wishes import Wish, decided, regrouped
 
 
 def grouped(

@@ -14,8 +14,8 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from kopt.compiled.choices import Wish
 from kopt.compiled.record import Apart, from_json
+from kopt.compiled.wishes import Wish
 from kopt.errors import ProblemError
 from kopt.problem import Problem
 

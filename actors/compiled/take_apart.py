@@ -31,11 +31,11 @@ from kopt.actors.compiled.shims import (
 )
 from kopt.actors.compiled.trial import tried
 from kopt.actors.rewriter.reference import first_line
-from kopt.compiled.choices import Wish
 from kopt.compiled.groups import Group
 from kopt.compiled.recipe import Recipe
 from kopt.compiled.record import Apart, KernelNote, LibraryCall, SubKernel
 from kopt.compiled.rewire import Layout
+from kopt.compiled.wishes import Wish
 
 REPEATS = 15
 """Timed calls; fewer where they take longer than a few seconds."""

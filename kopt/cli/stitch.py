@@ -15,7 +15,6 @@ from pathlib import Path
 from kopt.candidate import MAX_SOURCE_BYTES, Candidate, Language
 from kopt.cli.compiled import models_folder
 from kopt.cli.evaluate import judge
-from kopt.compiled.choices import decision_lines
 from kopt.compiled.export import exported
 from kopt.compiled.record import Apart, Cause, SubKernel, from_json
 from kopt.compiled.stitching import (
@@ -29,6 +28,7 @@ from kopt.compiled.stitching import (
     placed_in,
     winners_of,
 )
+from kopt.compiled.wishes import decision_lines
 from kopt.config import RunConfig
 from kopt.data.atomic import write_bytes
 from kopt.data.best import best_folders, rank_candidates

@@ -9,7 +9,6 @@ goes wrong leaves the rule's groups, and is said in a line.
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -22,26 +21,16 @@ from kopt.actors.programmers.agents.tally import AgentTally
 from kopt.agent_call import AgentCall, AgentReply, CallPlace, Talker
 from kopt.cli.compiled import CompiledJob, TakenModel
 from kopt.cli.compiled_report import begin_without_searches
+from kopt.cli.regrouping import CutAnew, Reply, regrouped_model
 from kopt.clock import SystemClock
-from kopt.compiled.choices import decided
-from kopt.compiled.record import Apart, to_json
-from kopt.data.atomic import write_bytes
 from kopt.data.fold import fold
 from kopt.data.journal import Journal, read_events
 from kopt.driver.model_desk import ModelDesk
-from kopt.errors import AnswerAwaited, ProblemError, ProgrammerUnavailable, WorkerLost
+from kopt.errors import AnswerAwaited, ProgrammerUnavailable, WorkerLost
 from kopt.identity import derived_seed
-from kopt.ports import Message, Programmer
+from kopt.ports import Programmer
 from kopt.problem import Problem
-from kopt.prompts.agent_grouping import Grouping, grouping_prompt, pairs_of, read_grouping
-from kopt.prompts.transcript import transcript
-
-CONVERSATION = "strategist.md"
-"""In a model's folder: what was asked and said, for a reader."""
-MOST_FAULTS = 3
-"""That a line names."""
-CutAnew = Callable[..., Apart]
-"""`carry_out`: called with an order and `timeout_s`."""
+from kopt.prompts.agent_grouping import grouping_prompt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +45,7 @@ Hire = Callable[
     [Sequence[CompiledJob]], AbstractContextManager[Callable[[CompiledJob], Programmer]]
 ]
 """Called with the jobs that ask; within it, gives each job's programmer."""
-Said = AgentReply | AnswerAwaited | str
+Said = Reply | AnswerAwaited
 """What came of a question: a reply, none yet, or why there is none."""
 
 
@@ -183,87 +172,24 @@ async def _ask(
 def _settled(
     job: CompiledJob,
     model: TakenModel,
-    said: dict[str, Said],
+    said: Mapping[str, Said],
     done: dict[str, TakenModel],
     cut_anew: CutAnew,
 ) -> TakenModel:
-    """Return a model with what was decided."""
+    """Return a model with what was decided; what one cut serves is cut once."""
     if model not in job.open_models:
         return model
     key = _key(job, model)
-    earlier = done.get(key)
-    if earlier is not None:
-        shutil.copytree(earlier.folder, model.folder, dirs_exist_ok=True)
-        return replace(model, apart=earlier.apart)
+    if key in done:
+        shutil.copytree(done[key].folder, model.folder, dirs_exist_ok=True)
+        return replace(model, apart=done[key].apart)
     reply = said[_question_key(job, model)]
-    grouping = _read(reply, model.apart)
-    apart = _decided(job, model, grouping, cut_anew)
-    if isinstance(reply, AgentReply):
-        words = reply.completion.text or f"(nothing: {reply.completion.fault})"
-        read = transcript([*grouping_prompt(model.apart), Message("answer", words)])
-        write_bytes(model.folder / CONVERSATION, read.encode("utf-8", errors="replace"))
-    text = json.dumps(to_json(apart), indent=1)
-    write_bytes(model.folder / "apart.json", text.encode("utf-8"))
-    _say(f"{apart.model}: strategist: {apart.strategist}")
-    done[key] = replace(model, apart=apart)
-    return done[key]
-
-
-def _read(said: Said, apart: Apart) -> Grouping:
-    if isinstance(said, str):
-        return Grouping(faults=(f"nobody answered: {said}",))
-    assert not isinstance(said, AnswerAwaited), "the run is suspended then"
-    if said.completion.fault:
-        return Grouping(faults=(f"nothing was said: {said.completion.fault}",))
-    return read_grouping(said.completion.text, apart.choices)
-
-
-def _decided(job: CompiledJob, model: TakenModel, grouping: Grouping, cut_anew: CutAnew) -> Apart:
-    """Return a record with a strategist's decisions, cut anew where they change the groups."""
-    apart = model.apart
-    choices, _ = decided(apart.choices, grouping.wishes)
-    if all(choice.fused == choice.rule_fuses for choice in choices):
-        apart = replace(apart, choices=tuple(choices))
-        return replace(apart, strategist=_line(apart, grouping))
-    order = replace(model.order, wishes=grouping.wishes)
-    _say(f"{apart.model}: cutting anew, as the strategist decided")
-    try:
-        again = cut_anew(order, timeout_s=job.config.compiled.timeout_s)
-        failure = f"{again.cause}: {again.reason}" if again.cause else ""
-    except ProblemError as error:
-        failure = str(error)
-    if failure:
-        why = f"cutting anew failed ({failure})"
-        return replace(apart, strategist=_line(apart, replace(grouping, faults=(why,))))
-    lost = len(grouping.wishes) - sum(bool(choice.reason) for choice in again.choices)
-    if lost > 0:
-        fault = f"{lost} choice(s) were not there when it was compiled anew"
-        grouping = replace(grouping, faults=(*grouping.faults, fault))
-    return replace(again, strategist=_line(again, grouping))
-
-
-def _line(apart: Apart, grouping: Grouping) -> str:
-    """What became of an answer."""
-    by_model = [choice for choice in apart.choices if choice.decided_by == "model"]
-    other = sum(choice.fused != choice.rule_fuses for choice in by_model)
-    refused = [
-        choice.reason for choice in apart.choices if choice.decided_by == "rule" and choice.reason
-    ]
-    left = len(apart.choices) - sum(len(pair.choices) for pair in pairs_of(apart.choices))
-    faults = [*grouping.faults, *dict.fromkeys(refused)]
-    if left:
-        faults.append(f"{left} choice(s) were not asked about")
-    line = (
-        f"decided {len(by_model)} of {len(apart.choices)} choice(s), {other} otherwise than the "
-        "rule"
+    assert not isinstance(reply, AnswerAwaited), "the run is suspended then"
+    done[key] = regrouped_model(
+        model, reply, timeout_s=job.config.compiled.timeout_s, cut_anew=cut_anew
     )
-    if not faults:
-        return line
-    more = f" and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
-    told = "; ".join(faults[:MOST_FAULTS])
-    # A model's words, or a person's: whatever they hold, they are one line of text.
-    told = "".join(filter(str.isprintable, told.replace("\n", " ")))
-    return f"{line}; by the rule: {told}{more}"
+    _say(f"{model.apart.model}: strategist: {done[key].apart.strategist}")
+    return done[key]
 
 
 def _distinct(jobs: Sequence[CompiledJob]) -> list[CompiledJob]:

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kopt.compiled.choices import Choice, Side, Value, Wish
+from kopt.compiled.choices import Choice, Side, Value
 from kopt.compiled.groups import MAX_LAUNCHES
 from kopt.compiled.record import Apart
+from kopt.compiled.wishes import Wish
 from kopt.ports import Message
 from kopt.prompts.excerpts import short_line
 from kopt.prompts.json_objects import json_objects, no_object

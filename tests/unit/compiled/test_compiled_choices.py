@@ -6,18 +6,11 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
-from kopt.compiled.choices import (
-    Choice,
-    Value,
-    Wish,
-    choices_of,
-    decided,
-    decision_lines,
-    regrouped,
-)
+from kopt.compiled.choices import Choice, Value, choices_of
 from kopt.compiled.groups import MAX_LAUNCHES, Group, ruled_parts
 from kopt.compiled.output_code import OutputCode, Step
 from kopt.compiled.variables import Write
+from kopt.compiled.wishes import Wish, decided, decision_lines, regrouped
 
 SMALL, LARGE = 10, 1_000
 

@@ -14,9 +14,9 @@ import pytest
 import torch
 
 from kopt.actors.compiled.take_apart import Subject, take_apart
-from kopt.compiled.choices import Wish
 from kopt.compiled.export import Winner, exported
 from kopt.compiled.record import Apart, from_json, to_json
+from kopt.compiled.wishes import Wish
 
 pytestmark = pytest.mark.slow
 

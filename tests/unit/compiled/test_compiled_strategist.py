@@ -23,8 +23,8 @@ from kopt.cli.job import spent
 from kopt.cli.resume import kept_problems, unsearched_models
 from kopt.cli.strategist import Hire, settle_groups
 from kopt.cli.watch_state import Watched
-from kopt.compiled.choices import decided
 from kopt.compiled.record import Apart, to_json
+from kopt.compiled.wishes import decided
 from kopt.config import load
 from kopt.data.fold import fold
 from kopt.data.journal import Journal, read_events
