@@ -23,7 +23,7 @@ from kopt.problem import Problem
 from kopt.survey import Survey
 
 if TYPE_CHECKING:
-    from kopt.actors.child.memory import Place
+    from kopt.actors.child.tensor_spec import Place
 
 
 class DeviceWorker:

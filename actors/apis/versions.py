@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from importlib.util import find_spec
-from pathlib import Path
 
+from kopt.actors.torch_package import torch_package
 from kopt.data.manifest import versions
 from kopt.ports import Target
-
-_CUDA = re.compile(r"^cuda\b.*=\s*['\"](?P<version>[\d.]+)['\"]", re.M)
 
 
 def with_versions(target: Target) -> Target:
@@ -32,11 +28,6 @@ def _installed(target: Target) -> Iterator[tuple[str, str]]:
 
 
 def _cuda_of_torch() -> str | None:
-    """Return the CUDA version that torch was built for, as its package says without being run."""
-    with suppress(ImportError, OSError, ValueError):
-        spec = find_spec("torch")
-        if spec is not None and spec.origin is not None:
-            text = Path(spec.origin).with_name("version.py").read_text(encoding="utf-8")
-            match = _CUDA.search(text)
-            return None if match is None else match["version"]
+    with suppress(ImportError):
+        return torch_package().cuda
     return None

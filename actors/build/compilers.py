@@ -12,9 +12,8 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from kopt.actors.build.headers import NATIVE
+from kopt.actors.torch_package import torch_package
 
 ASK_S = 20.0
 """For a compiler or a driver to say what it is."""
@@ -38,17 +37,18 @@ class Compilers:
 @functools.cache
 def find_compilers() -> Compilers:
     """Return the compilers of this node; asked once by each process."""
+    torch = torch_package()
     cxx = shutil.which("c++")
     nvcc = None
-    if torch.version.cuda is not None:
+    if torch.cuda is not None:
         from torch.utils.cpp_extension import CUDA_HOME
 
         nvcc = None if CUDA_HOME is None else shutil.which("nvcc", path=f"{CUDA_HOME}/bin")
     archs = os.environ.get("TORCH_CUDA_ARCH_LIST") or (_archs_of_gpus() if nvcc else "")
     parts = [
-        torch.__version__,
-        str(torch.version.git_version),
-        str(Path(torch.__file__).parent),
+        torch.version,
+        torch.git_version,
+        str(torch.folder),
         sys.version,
         str(sysconfig.get_config_var("EXT_SUFFIX")),
         archs,

@@ -11,11 +11,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-
 from kopt.actors.build.compilers import Compilers
 from kopt.actors.build.headers import NATIVE, write_headers, write_index
 from kopt.actors.build.words import write_words
+from kopt.actors.torch_package import torch_package
 
 STEP_S = 600.0
 """For one compilation of the bridge on a busy host."""
@@ -68,7 +67,7 @@ def provision(folder: Path, *, compilers: Compilers) -> None:
     """
     if compilers.cxx is None:
         raise CannotProvision("there is no C++ compiler (c++) on PATH")
-    include = Path(torch.__file__).parent / "include"
+    include = torch_package().folder / "include"
     try:
         write_headers(folder / "include")
         write_index(folder / "index.json", include=include)
@@ -95,7 +94,7 @@ def provision(folder: Path, *, compilers: Compilers) -> None:
 def _includes() -> list[str]:
     from torch.utils.cpp_extension import include_paths
 
-    folders = include_paths("cuda" if torch.version.cuda is not None else "cpu")
+    folders = include_paths("cuda" if torch_package().cuda is not None else "cpu")
     return [word for path in folders for word in ("-isystem", path)] + [
         "-isystem",
         sysconfig.get_path("include"),
@@ -117,7 +116,7 @@ def _compile(name: str, *, folder: Path, cxx: str) -> list[str]:
 
 def _write_layout(folder: Path, *, cxx: str) -> None:
     """Ask torch's headers for the sizes and offsets that the light ones rely on."""
-    libraries = Path(torch.__file__).parent / "lib"
+    libraries = torch_package().folder / "lib"
     program = folder / "layout"
     words = [cxx, _STANDARD, "-O1", *_includes(), str(NATIVE / "layout.cpp"), "-o", str(program)]
     words.append(f"-I{NATIVE}")

@@ -8,10 +8,11 @@ from typing import Any
 
 import torch
 
-from kopt.actors.child.memory import Place, map_tensor, spec_from_json, spec_of
+from kopt.actors.child.memory import map_tensor, spec_of
 from kopt.actors.child.module import StageFailed
 from kopt.actors.child.outputs import notes_on, tensors_of
 from kopt.actors.child.plain import NotPlain, Tree, decode, encode
+from kopt.actors.child.tensor_spec import Place, spec_from_json
 from kopt.actors.devices.base import Device
 
 

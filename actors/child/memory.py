@@ -8,64 +8,22 @@ descriptor and written by nobody: a child that maps it gets pages of its own whe
 from __future__ import annotations
 
 import fcntl
-import math
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from contextlib import contextmanager
 
 import torch
 
-DTYPES: dict[str, torch.dtype] = {
-    name: getattr(torch, name)
-    for name in (
-        "float64",
-        "float32",
-        "float16",
-        "bfloat16",
-        "int64",
-        "int32",
-        "int16",
-        "int8",
-        "uint8",
-        "bool",
-        "complex64",
-        "complex128",
-        "float8_e4m3fn",
-        "float8_e5m2",
-    )
-}
+from kopt.actors.child.host_memory import available_bytes
+from kopt.actors.child.tensor_spec import ITEM_BYTES, Lent, TensorSpec
 
-
-MAX_ELEMENTS = 1 << 48
-"""More than any machine has room for; torch counts no further than 2**63."""
-MAX_DIMENSIONS = 64
+DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in ITEM_BYTES}
 
 LARGE_BYTES = 64 << 20
 """Above this it is asked first whether there is room: the kernel allocates until it kills."""
 
 _F_SEAL_FUTURE_WRITE = 0x0010  # not in the fcntl module
-_CGROUP = Path("/sys/fs/cgroup")
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | _F_SEAL_FUTURE_WRITE
-
-
-@dataclass(frozen=True, slots=True)
-class TensorSpec:
-    """Shape and dtype of a dense tensor."""
-
-    shape: tuple[int, ...]
-    dtype: str
-
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of its elements."""
-        return math.prod(self.shape) * DTYPES[self.dtype].itemsize
-
-    def to_json(self) -> list[object]:
-        """Return the form that `spec_from_json` takes back."""
-        return [list(self.shape), self.dtype]
 
 
 def spec_of(tensor: torch.Tensor) -> TensorSpec:
@@ -76,82 +34,6 @@ def spec_of(tensor: torch.Tensor) -> TensorSpec:
 def dtype_name(dtype: torch.dtype) -> str:
     """Return `float32` for torch.float32."""
     return str(dtype).removeprefix("torch.")
-
-
-def spec_from_json(value: object) -> TensorSpec:
-    """Return the spec of its JSON form, which may come from an untrusted side.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if isinstance(value, list) and len(value) == 2 and str(value[1]) in DTYPES:
-        shape = value[0]
-        if (
-            isinstance(shape, list)
-            and len(shape) <= MAX_DIMENSIONS
-            and all(type(n) is int and 0 <= n <= MAX_ELEMENTS for n in shape)
-            and math.prod(max(n, 1) for n in shape) <= MAX_ELEMENTS
-        ):
-            return TensorSpec(tuple(shape), str(value[1]))
-    raise ValueError(f"not a tensor spec: {str(value)[:100]}")
-
-
-def available_bytes() -> int:
-    """Return the host memory that is available now, to this container where it is limited."""
-    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    with open("/proc/meminfo", encoding="ascii") as meminfo:
-        for line in meminfo:
-            if line.startswith("MemAvailable:"):
-                free = int(line.split()[1]) * 1024
-    limit = _CGROUP / "memory.max"
-    if not limit.exists() or limit.read_text(encoding="ascii").strip() == "max":
-        return free
-    used = int((_CGROUP / "memory.current").read_text(encoding="ascii"))
-    for line in (_CGROUP / "memory.stat").read_text(encoding="ascii").splitlines():
-        if line.startswith("inactive_file "):
-            used -= int(line.split()[1])  # the page cache makes room
-    return min(free, max(int(limit.read_text(encoding="ascii")) - used, 0))
-
-
-Place = Literal["cpu", "cuda"]
-
-
-class Lent(NamedTuple):
-    """A tensor as it is passed to another process."""
-
-    fd: int
-    spec: TensorSpec
-    place: Place
-    is_private: bool
-    """What that process writes is seen by nobody else."""
-
-
-class Shareable(Protocol):
-    """A dense tensor that another process can map, in host memory or a GPU's."""
-
-    spec: TensorSpec
-    tensor: torch.Tensor
-    is_sealed: bool
-
-    def like(self) -> Shareable:
-        """Return another of the same form in the same place, its content undefined.
-
-        Raises:
-            MemoryError: there is no room.
-        """
-        ...
-
-    def seal(self) -> Shareable:
-        """Let nobody write from now on but through `tensor`; return the tensor itself."""
-        ...
-
-    def lent(self) -> AbstractContextManager[Lent]:
-        """Give a descriptor for another process to map."""
-        ...
-
-    def close(self) -> None:
-        """Give the memory back once nobody maps it; a second time does nothing."""
-        ...
 
 
 class SharedTensor:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 if TYPE_CHECKING:  # drivers name devices without torch, children need no ports
     import torch
 
-    from kopt.actors.child.memory import TensorSpec
+    from kopt.actors.child.tensor_spec import TensorSpec
     from kopt.ports import Target
     from kopt.speed_of_light import Memory
 

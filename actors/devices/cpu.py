@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from kopt.actors.child.memory import TensorSpec
+from kopt.actors.child.tensor_spec import TensorSpec
 from kopt.actors.devices.base import Call, DeviceName, Pace, TimedCalls
 from kopt.speed_of_light import Memory
 

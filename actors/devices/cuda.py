@@ -24,8 +24,8 @@ import torch
 
 from kopt.actors.apis.pages import installed_version
 from kopt.actors.build.gpu_facts import gpu_in_view
-from kopt.actors.child.memory import TensorSpec
 from kopt.actors.child.module import StageFailed
+from kopt.actors.child.tensor_spec import TensorSpec
 from kopt.actors.devices.base import Call, DeviceName, Pace, TimedCalls
 from kopt.actors.devices.cuda_l2 import PersistingL2
 from kopt.actors.devices.cuda_memory import let_go, map_device_tensor

@@ -17,7 +17,8 @@ from typing import Any
 
 import torch
 
-from kopt.actors.child.memory import DTYPES, Lent, Place, TensorSpec
+from kopt.actors.child.memory import DTYPES
+from kopt.actors.child.tensor_spec import Lent, Place, TensorSpec
 
 _POSIX_FD = 1
 _ON_DEVICE = 1

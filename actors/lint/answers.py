@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
-from kopt.actors.child.memory import Shareable
+from kopt.actors.child.tensor_spec import Shareable
 from kopt.actors.supervisor.inputs import JudgedSet
 from kopt.actors.verify.compare import compare_outputs, flatten
 from kopt.ladder import Ladder

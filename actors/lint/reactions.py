@@ -12,7 +12,7 @@ from typing import Literal
 
 import torch
 
-from kopt.actors.child.memory import Shareable
+from kopt.actors.child.tensor_spec import Shareable
 from kopt.actors.lint.answers import Answer, passes, unchanged
 from kopt.actors.lint.subject import copies, with_one
 from kopt.actors.lint.trivial import Material

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import torch
 
-from kopt.actors.child.memory import Shareable
+from kopt.actors.child.tensor_spec import Shareable
 from kopt.actors.lint.subject import copies
 from kopt.actors.supervisor.inputs import JudgedSet
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from kopt.actors.child.memory import Shareable, spec_from_json
+from kopt.actors.child.tensor_spec import Shareable, spec_from_json
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.actors.supervisor.exchange import new_tensor
 from kopt.actors.supervisor.inputs import JudgedSet, private, renumber

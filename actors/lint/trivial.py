@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kopt.actors.child.memory import Shareable
+from kopt.actors.child.tensor_spec import Shareable
 from kopt.actors.lint.answers import (
     Answer,
     Maker,

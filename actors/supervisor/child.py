@@ -27,10 +27,9 @@ from kopt.actors.child.channel import (
     ChannelClosed,
     ChannelGarbled,
 )
-from kopt.actors.child.memory import Shareable, TensorSpec, spec_from_json
+from kopt.actors.child.tensor_spec import Shareable, TensorSpec, spec_from_json
 from kopt.actors.supervisor.confinement import confinement_of
 from kopt.actors.supervisor.environment import child_environment
-from kopt.actors.supervisor.exchange import new_tensor
 from kopt.actors.supervisor.last_words import LastWords
 from kopt.actors.supervisor.zygote import Zygote
 from kopt.verdict import bounded_log
@@ -249,6 +248,10 @@ class Child:
             ChildFailed: the child is gone, or announced something that is no tensor.
             MemoryError: they do not fit.
         """
+        from kopt.actors.supervisor.exchange import (
+            new_tensor,
+        )  # loads torch, which a build needs not
+
         tensors = [new_tensor(spec, place=self._settings["exchange"]) for spec in specs_of(answer)]
         numbers = self.share(tensors)
         self.ask("fetch", timeout_s=timeout_s, into=numbers)

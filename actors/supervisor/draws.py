@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from kopt.actors.child.memory import Shareable
+from kopt.actors.child.tensor_spec import Shareable
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.actors.supervisor.exchange import available_in
 from kopt.actors.supervisor.inputs import JudgedSet, Recipe, draw_content

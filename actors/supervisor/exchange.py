@@ -11,7 +11,9 @@ import os
 
 import torch
 
-from kopt.actors.child.memory import Place, Shareable, SharedTensor, TensorSpec, available_bytes
+from kopt.actors.child.host_memory import available_bytes
+from kopt.actors.child.memory import SharedTensor
+from kopt.actors.child.tensor_spec import Place, Shareable, TensorSpec
 
 LEAST_FREE_SHARE = 0.15
 """Of a memory: below it, it is short."""

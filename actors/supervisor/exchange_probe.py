@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 
-from kopt.actors.child.memory import Place, TensorSpec
+from kopt.actors.child.tensor_spec import Place, TensorSpec
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.supervisor.child import Child, ChildFailed
 from kopt.verdict import last_line

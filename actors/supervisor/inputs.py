@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from kopt.actors.child.memory import Shareable
 from kopt.actors.child.perturb import Perturbation, apply
 from kopt.actors.child.plain import Tree, decode
+from kopt.actors.child.tensor_spec import Shareable
 from kopt.actors.verify.families import FamilyName, FamilyPlan, make_family
 
 WORD_BYTES = 8

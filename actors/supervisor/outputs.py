@@ -12,8 +12,9 @@ from typing import Any, Protocol
 
 import torch
 
-from kopt.actors.child.memory import Shareable, TensorSpec, spec_of
+from kopt.actors.child.memory import spec_of
 from kopt.actors.child.plain import NotPlain, decode
+from kopt.actors.child.tensor_spec import Shareable, TensorSpec
 from kopt.actors.supervisor.child import ChildFailed, specs_of
 from kopt.actors.supervisor.exchange import let_go_in, new_tensor, place_of
 from kopt.actors.supervisor.inputs import JudgedSet

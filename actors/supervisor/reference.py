@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from kopt.actors.child.memory import Shareable, spec_from_json
 from kopt.actors.child.plain import Tree
+from kopt.actors.child.tensor_spec import Shareable, spec_from_json
 from kopt.actors.supervisor.child import Child, ChildFailed
 from kopt.actors.supervisor.exchange import let_go_in, new_tensor
 from kopt.actors.supervisor.inputs import JudgedSet, private, renumber, tensor_numbers

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import torch
 
-from kopt.actors.child.memory import Shareable
+from kopt.actors.child.tensor_spec import Shareable
 from kopt.actors.supervisor.child import Child
 from kopt.actors.supervisor.outputs import compare, output_bytes, poisoned
 from kopt.actors.supervisor.session import Session

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from kopt.activity import Activity
-from kopt.actors.child.memory import Shareable
+from kopt.actors.child.tensor_spec import Shareable
 from kopt.actors.supervisor.baselines import Baselines
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.actors.supervisor.draws import draw_sets

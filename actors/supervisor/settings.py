@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kopt.actors.child.memory import Place, available_bytes
+from kopt.actors.child.host_memory import available_bytes
 from kopt.actors.child.preload import Preload
+from kopt.actors.child.tensor_spec import Place
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.evidence.device_lock import device_lock

@@ -19,8 +19,8 @@ from pathlib import Path
 import torch
 
 from kopt.actors.build.gpu_facts import gpu_of_node
-from kopt.actors.child.memory import Place
 from kopt.actors.child.sandbox.privileges import conceal
+from kopt.actors.child.tensor_spec import Place
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.devices.base import DeviceName, describe
 from kopt.actors.supervisor.child import Child

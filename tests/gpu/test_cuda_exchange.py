@@ -7,7 +7,7 @@ import os
 import pytest
 import torch
 
-from kopt.actors.child.memory import TensorSpec
+from kopt.actors.child.tensor_spec import TensorSpec
 from kopt.actors.config import EvaluateConfig
 from kopt.actors.device_worker import DeviceWorker
 from kopt.actors.supervisor.inputs import checksum

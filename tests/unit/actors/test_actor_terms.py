@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.machinery import ModuleSpec
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ from kopt.actors.apis import versions
 from kopt.actors.apis.versions import with_versions
 from kopt.actors.config import EvaluateConfig, TimeoutConfig
 from kopt.actors.terms import terms_of
+from kopt.actors.torch_package import TorchPackage
 from kopt.ports import Deadlines, Target, Terms
 
 FOUND = {"kopt": "1", "python": "3.12.3", "torch": "2.11.0", "triton": "3.6.0", "ray": None}
@@ -23,12 +24,9 @@ def test_terms_are_those_of_the_section() -> None:
     assert terms_of(config) == Terms(ladder="tf32", track="kernels", deadlines=deadlines)
 
 
-def test_versions_are_those_of_what_candidates_run_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "version.py").write_text("debug = False\ncuda: Optional[str] = '13.0'\n")
-    spec = ModuleSpec("torch", None, origin=str(tmp_path / "__init__.py"))
-    monkeypatch.setattr(versions, "find_spec", lambda name: spec)
+def test_versions_are_those_of_what_candidates_run_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = TorchPackage(folder=Path("torch"), version="2.11.0", git_version="", cuda="13.0")
+    monkeypatch.setattr(versions, "torch_package", lambda: torch)
     monkeypatch.setattr(versions, "versions", lambda: FOUND)
     gpu = Target(device="cuda", name="a GPU", arch="sm_90", languages=("triton", "torch"))
     assert with_versions(gpu).versions == (
@@ -38,5 +36,5 @@ def test_versions_are_those_of_what_candidates_run_on(
     )
     cpu = Target(device="cpu", name="a CPU", arch="x86_64", languages=("cpp", "torch"))
     assert with_versions(cpu).versions == (("Python", "3.12.3"), ("torch", "2.11.0"))
-    (tmp_path / "version.py").write_text("cuda: Optional[str] = None\n")
+    monkeypatch.setattr(versions, "torch_package", lambda: replace(torch, cuda=None))
     assert ("torch", "2.11.0") in with_versions(gpu).versions

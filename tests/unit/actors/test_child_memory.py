@@ -9,14 +9,12 @@ import os
 import pytest
 import torch
 
-from kopt.actors.child.memory import (
-    DTYPES,
-    SharedTensor,
-    TensorSpec,
-    map_tensor,
-    spec_from_json,
-    spec_of,
-)
+from kopt.actors.child.memory import DTYPES, SharedTensor, map_tensor, spec_of
+from kopt.actors.child.tensor_spec import ITEM_BYTES, TensorSpec, spec_from_json
+
+
+def test_elements_are_as_large_as_torch_says() -> None:
+    assert {name: dtype.itemsize for name, dtype in DTYPES.items()} == ITEM_BYTES
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
