@@ -20,11 +20,12 @@ NEGLIGIBLE = 0.02
 """Share of the reference's time below which a kernel of it may be missing."""
 LITTLE = 0.05
 """A candidate whose own kernels take less than this may have fallen back."""
-INTERPRETER = 0.1
-"""Share of a CPU's call that may be the interpreter between short operations, which reads as code
-of the candidate's own: it neither makes nor breaks a fall-back."""
-UNLISTED = 0.1
-"""Share of a call that may pass outside of what is listed (memory is made there): as little."""
+BETWEEN_US = 8.0
+"""Beside each operation of a CPU's call that nobody can be shown to have spent: the interpreter
+reads as code of the candidate's own, and memory that is made is not listed."""
+LEAST_BETWEEN, MOST_BETWEEN = 0.1, 0.25
+"""Shares of a call: as much is nobody's however few its operations are, and no more however many.
+It neither makes nor breaks a fall-back."""
 SHOWN = 4
 """Kernels that `Provenance.words` names."""
 OWN_CODE = "code of its own"
@@ -182,7 +183,7 @@ def fall_back(mine: Activity, *, reference: Activity, made: Provenance) -> FallB
         names = ", ".join(_short(name) for name in replaced[:SHOWN])
         words = f"{_same_words(same)}; kernels of its own run, and not {names}"
         return FallBack(is_one=False, words=words)
-    between_us = min(mine.own_us, INTERPRETER * mine.total_us)
+    between_us = min(mine.own_us, _nobodys_us(mine))
     if made.own_share[0] > LITTLE + between_us / mine.total_us:
         return other
     long = [each for each in reference.ran if each.time_us >= NEGLIGIBLE * reference.total_us]
@@ -201,15 +202,21 @@ def fall_back(mine: Activity, *, reference: Activity, made: Provenance) -> FallB
 def _same_us(mine: Activity, *, reference: Activity, times: int = 1) -> float:
     """What a call spends in the reference's operations, so many times its launches at most.
 
-    With as much of what is not listed as passes there, or as is nobody's (UNLISTED).
+    With as much of what is not listed as passes there, or as is nobody's.
     """
     theirs = {each.name: each.launches for each in reference.ran}
     listed_us = sum(
         each.time_us * min(1.0, times * theirs.get(each.name, 0) / each.launches)
         for each in mine.ran
     )
-    nobodys_us = max(times * reference.rest_us, UNLISTED * mine.total_us)
-    return listed_us + min(mine.rest_us, nobodys_us)
+    return listed_us + min(mine.rest_us, max(times * reference.rest_us, _nobodys_us(mine)))
+
+
+def _nobodys_us(call: Activity) -> float:
+    """What nobody can be shown to have spent of a call, at most."""
+    by_operation_us = BETWEEN_US * sum(each.launches for each in call.ran)
+    least_us, most_us = (share * call.total_us for share in (LEAST_BETWEEN, MOST_BETWEEN))
+    return min(max(by_operation_us, least_us), most_us)
 
 
 def _same_words(share: float) -> str:
