@@ -7,33 +7,34 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from kopt.actors.child.drawing import Drawing
 from kopt.actors.child.module import StageFailed
-from kopt.actors.child.runner import Runner
 
 
-def runner(get_inputs, *, device: str | None = "meta") -> Runner:
-    made = Runner(None, sandbox="none", settings={"dtype": None})
-    made._device = None if device is None else SimpleNamespace(name=device)
-    made._module = SimpleNamespace(get_inputs=get_inputs)
-    return made
+class Draws:
+    """The arguments of one problem, on a device by name."""
 
+    def __init__(self, get_inputs, *, device: str | None = "meta") -> None:
+        self._module = SimpleNamespace(get_inputs=get_inputs)
+        self._device = None if device is None else SimpleNamespace(name=device)
+        self._drawing = Drawing()
 
-def drawn(made: Runner, *, seed: int = 3) -> torch.Tensor:
-    ((_, (tensor,)),) = made._drawn(seed)
-    return tensor
+    def __call__(self, *, seed: int = 3) -> torch.Tensor:
+        ((_, (tensor,)),) = self._drawing.drawn(self._module, device=self._device, seed=seed)
+        return tensor
 
 
 def test_inputs_are_drawn_on_the_device() -> None:
-    assert drawn(runner(lambda: [torch.randn(4)])).device.type == "meta"
+    assert Draws(lambda: [torch.randn(4)])().device.type == "meta"
 
 
 @pytest.mark.parametrize("device", [None, "cpu"])
 def test_on_a_cpu_the_host_draws_by_its_seed(device) -> None:
-    made = runner(lambda: [torch.randn(4)], device=device)
+    drawn = Draws(lambda: [torch.randn(4)], device=device)
     torch.manual_seed(3)
     expected = torch.randn(4)
-    assert torch.equal(drawn(made), expected)
-    assert not torch.equal(drawn(made, seed=4), drawn(made))
+    assert torch.equal(drawn(), expected)
+    assert not torch.equal(drawn(seed=4), drawn())
 
 
 def test_a_problem_that_mixes_in_host_tensors_draws_on_the_host_for_good() -> None:
@@ -43,13 +44,13 @@ def test_a_problem_that_mixes_in_host_tensors_draws_on_the_host_for_good() -> No
         calls.append(1)
         return [torch.where(torch.randn(4) > table, 1.0, table)]
 
-    made = runner(get_inputs)
-    assert drawn(made).device.type == "cpu"
-    assert drawn(made).device.type == "cpu"
+    drawn = Draws(get_inputs)
+    assert drawn().device.type == "cpu"
+    assert drawn().device.type == "cpu"
     assert len(calls) == 3
-    assert torch.equal(drawn(made), drawn(made))
+    assert torch.equal(drawn(), drawn())
 
 
 def test_a_breach_of_the_contract_is_said_at_once() -> None:
     with pytest.raises(StageFailed, match="must return a list, got int"):
-        runner(lambda: 5)._drawn(0)
+        Draws(lambda: 5)(seed=0)
