@@ -103,7 +103,7 @@ def _includes() -> list[str]:
 
 def _compile(name: str, *, folder: Path, cxx: str) -> list[str]:
     """Return the command for one object of the bridge."""
-    words = [cxx, _STANDARD, "-O2", "-fPIC", "-fvisibility=hidden", "-DNDEBUG", f"-I{NATIVE}"]
+    words = [cxx, _STANDARD, "-O1", "-fPIC", "-fvisibility=hidden", "-DNDEBUG", f"-I{NATIVE}"]
     return [
         *words,
         *_includes(),
