@@ -58,12 +58,11 @@ class Overhead:
         return self.gap_us + self.command_us / calls
 
 
-def overhead(trusted: Sequence[Block], *, share: float = 0.5) -> Overhead:
-    """Return the overhead that blocks of trusted children show.
+def overhead(trusted: Sequence[Block]) -> Overhead:
+    """Return the overhead that blocks of trusted children show, the median of each part.
 
     Args:
         trusted: at least one.
-        share: of the blocks, how many show no more than that; 0.5 gives a median.
 
     Raises:
         ValueError: there are none.
@@ -71,8 +70,8 @@ def overhead(trusted: Sequence[Block], *, share: float = 0.5) -> Overhead:
     if not trusted:
         raise ValueError("an overhead needs at least one block of a baseline")
     return Overhead(
-        command_us=_quantile([each.wall_us - each.total_us for each in trusted], share),
-        gap_us=_quantile([(each.total_us - each.busy_us) / each.calls for each in trusted], share),
+        command_us=_median([each.wall_us - each.total_us for each in trusted]),
+        gap_us=_median([(each.total_us - each.busy_us) / each.calls for each in trusted]),
     )
 
 
@@ -85,14 +84,29 @@ def calm(blocks: Sequence[Block], *, share: float) -> Block:
     return ordered[_rank(len(ordered), share)]
 
 
+def calm_beside_us(trusted: Sequence[Block], *, calls: int, share: float) -> float:
+    """Return what would pass beside so many calls in a block of trusted children as calm as `calm`.
+
+    Block by block, since one whose command was calm may have been disturbed between its calls: the
+    calmest commands and the calmest gaps together are calmer than any block, a candidate's too.
+
+    Args:
+        trusted: at least one; of any number of calls.
+        calls: of the candidate's block.
+        share: as for `calm`.
+    """
+    beside = sorted(overhead([block]).beside_us(calls) for block in trusted)
+    return beside[_rank(len(beside), share)]
+
+
 def beside_us(block: Block) -> float:
     """Return what passed beside each call, if the child's times of the calls are true."""
     return (block.wall_us - block.busy_us) / block.calls
 
 
-def _quantile(values: list[float], share: float) -> float:
-    """The least value that this share of all does not exceed; at least 0."""
-    return max(sorted(values)[_rank(len(values), share)], 0.0)
+def _median(values: list[float]) -> float:
+    """The least value that half of them do not exceed; at least 0."""
+    return max(sorted(values)[_rank(len(values), 0.5)], 0.0)
 
 
 def _rank(count: int, share: float) -> int:

@@ -75,9 +75,10 @@ def provision(folder: Path, *, compilers: Compilers) -> None:
             shutil.copy(Path(__file__).with_name(name), folder)
     except OSError as error:
         raise CannotProvision(f"cannot write the light headers: {error}") from error
-    _write_layout(folder, cxx=compilers.cxx)
     bridges = ["bridge", "bridge_module", *(["bridge_cuda"] if compilers.nvcc else [])]
-    _run_all([_compile(name, folder=folder, cxx=compilers.cxx) for name in bridges])
+    compilations = [_compile(name, folder=folder, cxx=compilers.cxx) for name in bridges]
+    _run_all([_compile_layout(folder, cxx=compilers.cxx), *compilations])
+    _write_layout(folder)
     toolkit = None if compilers.nvcc is None else Path(compilers.nvcc).parent.parent / "include"
     command = [compilers.cxx, _STANDARD, "-fPIC", *_includes()]
     write_words(folder / "words", command=command, include=include, toolkit=toolkit)
@@ -114,14 +115,17 @@ def _compile(name: str, *, folder: Path, cxx: str) -> list[str]:
     ]
 
 
-def _write_layout(folder: Path, *, cxx: str) -> None:
-    """Ask torch's headers for the sizes and offsets that the light ones rely on."""
+def _compile_layout(folder: Path, *, cxx: str) -> list[str]:
+    """Return the command for the program that knows torch's layout."""
     libraries = torch_package().folder / "lib"
+    source, program = str(NATIVE / "layout.cpp"), str(folder / "layout")
+    words = [cxx, _STANDARD, "-O1", *_includes(), source, "-o", program, f"-I{NATIVE}"]
+    return [*words, f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-ltorch_cpu", "-lc10"]
+
+
+def _write_layout(folder: Path) -> None:
+    """Ask torch's headers for the sizes and offsets that the light ones rely on."""
     program = folder / "layout"
-    words = [cxx, _STANDARD, "-O1", *_includes(), str(NATIVE / "layout.cpp"), "-o", str(program)]
-    words.append(f"-I{NATIVE}")
-    links = [f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-ltorch_cpu", "-lc10"]
-    _run([*words, *links])
     printed = _run([str(program)])
     (folder / "include" / "kopt_light" / "layout.h").write_text(printed, encoding="ascii")
     program.unlink()
@@ -160,9 +164,10 @@ def _run_all(commands: Sequence[Sequence[str]]) -> None:
         for command in commands
     ]
     said = [process.communicate()[1] for process in started]
-    for process, words in zip(started, said, strict=True):
+    for command, process, words in zip(commands, started, said, strict=True):
         if process.returncode != 0:
-            raise CannotProvision(f"the bridge to torch does not compile: {_last_words(words)}")
+            compiler = Path(command[0]).name
+            raise CannotProvision(f"{compiler} compiles no bridge to torch: {_last_words(words)}")
 
 
 def _last_words(text: str) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from kopt.actors.devices.base import DeviceName
 from kopt.actors.supervisor.stopwatch import Stopwatch
-from kopt.overhead import Block, beside_us, calm, overhead
+from kopt.overhead import Block, beside_us, calm, calm_beside_us
 from kopt.timing import clock_is_slow, slope_us
 
 GAP_SHARE = 0.1
@@ -94,7 +94,7 @@ def blocks_disagree(
         device: kind of device.
     """
     mine = calm(blocks, share=CALM_SHARE)
-    theirs_us = overhead(reference, share=CALM_SHARE).beside_us(mine.calls)
+    theirs_us = calm_beside_us(reference, calls=mine.calls, share=CALM_SHARE)
     allowed_us = BESIDE_FACTOR[device] * theirs_us
     if beside_us(mine) <= allowed_us + GAP_SHARE * mine.call_us + GAP_FLOOR_US:
         return None
