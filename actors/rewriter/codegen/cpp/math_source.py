@@ -37,6 +37,15 @@ template <class T> INLINE T k_max(T a, T b) { T top = a > b ? a : b; return a !=
 template <class T> INLINE T k_min(T a, T b) { T low = a < b ? a : b; return a != a ? a : low; }
 template <class T> INLINE T k_add(T a, T b) { return a + b; }
 template <class T> INLINE T k_mul(T a, T b) { return a * b; }
+// Joins parts by halves. Each level is a loop of its own length: the parts stay in registers.
+template <long n, class T, class Join> INLINE T k_fold(T* part, Join join) {
+  if constexpr (n == 1) {
+    return part[0];
+  } else {
+    for (long j = 0; j < n / 2; j++) part[j] = join(part[j], part[j + n / 2]);
+    return k_fold<n / 2>(part, join);
+  }
+}
 """
 
 _STREAM = """\

@@ -147,11 +147,8 @@ class WalkWriter(StepWriter):
                     f"sum_{name}[j] = {join}(({kind})part_{name}[j], sum_{name}[j]);"
                 )
                 continue
-            half = self.width // 2
-            while half:  # each level on its own line: a loop over levels stays in memory
-                text.add(
-                    f"for (long j = 0; j < {half}L; j++) "
-                    f"part_{name}[j] = {join}(part_{name}[j], part_{name}[j + {half}L]);"
-                )
-                half //= 2
-            text.add(f"sum_{name} = {join}(({kind})part_{name}[0], sum_{name});")
+            joined = f"[](auto a, auto b) {{ return {join}(a, b); }}"
+            text.add(
+                f"const {kind} all_{name} = k_fold<{self.width}>(part_{name}, {joined});",
+                f"sum_{name} = {join}(all_{name}, sum_{name});",
+            )
