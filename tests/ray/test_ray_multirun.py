@@ -122,7 +122,9 @@ def test_an_arm_added_to_a_sweep_has_nothing_judged_again(tmp_path: Path, sums: 
 
 
 @pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.soak)])
-def test_ctrl_c_stops_a_fleet_that_goes_on_as_one(tmp_path: Path, sums: str, times: int) -> None:
+def test_ctrl_c_stops_a_fleet_that_goes_on_as_one(
+    tmp_path: Path, sums: str, running_ray: Cluster, times: int
+) -> None:
     (tmp_path / "good.py").write_text(sums)
     process = start(tmp_path, "run", "-m", "search=best_of_n,greedy", "problem=good.py", *SMALL)
     wait_for_verdicts(tmp_path, process)
@@ -143,7 +145,8 @@ def test_ctrl_c_stops_a_fleet_that_goes_on_as_one(tmp_path: Path, sums: str, tim
         time.sleep(0.2)
     assert living(process.pid) == []
 
-    code, out, err = finish(start(tmp_path, "resume", "runs/sweep", "--json"))
+    address = f"cluster.address={running_ray.address}"  # any will do, and this one is up
+    code, out, err = finish(start(tmp_path, "resume", "runs/sweep", address, "--json"))
     assert code == 0, err
     assert json.loads(out)["failed"] == []
     for state in states(tmp_path):

@@ -36,6 +36,7 @@ def run_kopt(folder: Path, *words: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.soak  # a minute; each part has tests of its own
 def test_a_run_of_own_parts_alone_is_searched_tracked_replayed_and_loaded(
     tmp_path: Path, running_ray: Cluster
 ) -> None:
