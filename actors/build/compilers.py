@@ -37,18 +37,18 @@ class Compilers:
 @functools.cache
 def find_compilers() -> Compilers:
     """Return the compilers of this node; asked once by each process."""
-    torch = torch_package()
+    package = torch_package()
     cxx = shutil.which("c++")
     nvcc = None
-    if torch.cuda is not None:
+    if package.cuda is not None:
         from torch.utils.cpp_extension import CUDA_HOME
 
         nvcc = None if CUDA_HOME is None else shutil.which("nvcc", path=f"{CUDA_HOME}/bin")
     archs = os.environ.get("TORCH_CUDA_ARCH_LIST") or (_archs_of_gpus() if nvcc else "")
     parts = [
-        torch.version,
-        torch.git_version,
-        str(torch.folder),
+        package.version,
+        package.git_version,
+        str(package.folder),
         sys.version,
         str(sysconfig.get_config_var("EXT_SUFFIX")),
         archs,

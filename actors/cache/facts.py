@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import kopt
+from kopt.actors.build.compilers import find_compilers
 from kopt.data.manifest import cpu_model
 from kopt.environment import sandbox_levels
 from kopt.version import __version__
@@ -51,8 +52,6 @@ def host_facts(device: str) -> Facts:
     Raises:
         OSError: it cannot be told.
     """
-    from kopt.actors.build.compilers import find_compilers
-
     facts = {
         "kopt": __version__,
         "code": code_digest(),

@@ -32,6 +32,7 @@ class Drawing:
 
         Raises:
             StageFailed: the problem's functions are not there, or give no list.
+            Whatever they raise.
         """
         if device is not None and device.name != "cpu" and self._on_device:
             torch.manual_seed(seed)

@@ -248,9 +248,7 @@ class Child:
             ChildFailed: the child is gone, or announced something that is no tensor.
             MemoryError: they do not fit.
         """
-        from kopt.actors.supervisor.exchange import (
-            new_tensor,
-        )  # loads torch, which a build needs not
+        from kopt.actors.supervisor.exchange import new_tensor  # torch: no build comes here
 
         tensors = [new_tensor(spec, place=self._settings["exchange"]) for spec in specs_of(answer)]
         numbers = self.share(tensors)

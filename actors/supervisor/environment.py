@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+from kopt.actors.build.toolchain import compiler_environment
+
 _PASSED_ON = (
     "CUDA_HOME",
     "CUDA_PATH",
@@ -69,8 +71,6 @@ def child_environment(
         environment["TORCHINDUCTOR_CACHE_DIR"] = str(compiled)
         environment["TRITON_CACHE_DIR"] = str(compiled / "triton")
     else:
-        from kopt.actors.build.toolchain import compiler_environment  # torch, which takes seconds
-
         environment |= {
             "KOPT_BUILD_DIR": str(build_dir),
             "TORCH_EXTENSIONS_DIR": str(build_dir / "torch_extensions"),

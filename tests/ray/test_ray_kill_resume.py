@@ -61,13 +61,22 @@ def made(run: Path) -> set[str]:
     return {r.body.candidate for r in read_events(run) if r.body.kind == "candidate_made"}
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(4, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("kills", "joins"), [(1, True), pytest.param(4, False, marks=pytest.mark.soak)]
+)
 def test_a_killed_run_is_resumed_to_what_it_would_have_been(
-    tmp_path: Path, first_run: Path, quick: tuple[str, ...], running_ray: Cluster, kills: int
+    tmp_path: Path,
+    first_run: Path,
+    quick: tuple[str, ...],
+    running_ray: Cluster,
+    *,
+    kills: int,
+    joins: bool,
 ) -> None:
+    """Joined, a run starts in half of the time."""
     problem = first_run.parent / "sums.py"
-    if kills == 1:
-        quick = (*quick, f"cluster.address={running_ray.address}")  # starts in half of the time
+    if joins:
+        quick = (*quick, f"cluster.address={running_ray.address}")
     events = num_events(first_run)
 
     rng = random.Random(0)
