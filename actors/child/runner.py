@@ -245,17 +245,22 @@ class Runner:
         self._device.check()
         return self._hand_out(outputs, sets, into)
 
-    def do_call_float64(self, *, number: int, seed: int) -> dict[str, Any]:
-        """Run a copy of the module in double precision, for the supervisor to fetch."""
-        assert self._model is not None
-        assert self._device is not None
+    def do_call_float64(self, *, number: int, seed: int, keeps: bool) -> dict[str, Any]:
+        """Run a copy of the module in double precision, for the supervisor to fetch.
 
-        with default_dtype(torch.float64):
-            model = copy.deepcopy(self._model).double()
-            torch.manual_seed(seed)
-            out = model(*[in_float64(value) for value in self._sets[number]])
-            self._device.check()
-        return self._hand_out([out], [number], [])
+        An input set that is not to be kept is let go before.
+        """
+        device = self._device
+        assert device is not None
+        self._kept = KeptBlock()  # of timed calls, which nobody asks for any more
+        exact = self._exact_call(self._sets[number], seed=seed)
+        if not keeps:
+            del self._sets[number]
+        out = exact.run()
+        device.check()
+        del exact
+        device.let_go()
+        return self._exchange.hand_out([out], arguments=[[]], into=[])
 
     def do_time(self, **block: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of the command
         """Time a block of calls (timed.py); its outputs are kept until the next one."""
@@ -340,6 +345,13 @@ class Runner:
         torch.manual_seed(seed)
         self._call(self._sets[number])
         self._device.check()
+        self._device.let_go()
+        return {}
+
+    def do_let_go(self) -> dict[str, Any]:
+        """Give back what torch keeps for later, where it is much."""
+        assert self._device is not None
+        self._device.let_go()
         return {}
 
     def _call(self, arguments: Sequence[Any]) -> object:

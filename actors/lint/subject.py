@@ -95,10 +95,7 @@ class Subject:
         except (ChildFailed, MemoryError) as error:
             raise self.reference.fault(error) from None
         (tree,) = answer["trees"]
-        outputs = private(tree, fetched)
-        for shared in fetched:
-            shared.close()
-        return outputs
+        return private(tree, fetched)
 
     def word(self, judged: JudgedSet, *, state: State) -> str | None:
         """Return the text that a watched reference's call gives; None where it raises.

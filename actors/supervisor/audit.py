@@ -27,7 +27,7 @@ from kopt.actors.child.chain import commitment
 from kopt.actors.child.digest import digest
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.actors.supervisor.gates import check_inputs
-from kopt.actors.supervisor.inputs import perturbed
+from kopt.actors.supervisor.inputs import close_all, perturbed
 from kopt.actors.supervisor.loading import Loaded
 from kopt.actors.supervisor.made import GivenCall, Made
 from kopt.actors.supervisor.outputs import (
@@ -109,6 +109,7 @@ class Auditor:
         answer = self._child.ask("hand_over", timeout_s=self._limit_s, calls=calls, into=into)
         taken = [take(each) for each in buffers]  # one look: a child may still write
         self._child.ask("unmap", timeout_s=self._limit_s, numbers=numbers)
+        close_all(each for group in buffers for each in group)
         digests = _digests(answer, expected=made.calls)
         if digests is None:
             raise self._cheated("a timed block has no digest for each of its calls")

@@ -13,7 +13,7 @@ import torch
 from kopt.actors.child.tensor_spec import Shareable
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.actors.supervisor.exchange import available_in
-from kopt.actors.supervisor.inputs import JudgedSet, Recipe, draw_content
+from kopt.actors.supervisor.inputs import JudgedSet, Recipe, close_all, draw_content
 from kopt.actors.supervisor.outputs import output_bytes
 from kopt.actors.supervisor.reference import Drawn, Reference, State
 from kopt.actors.supervisor.settings import Bench
@@ -27,9 +27,10 @@ from kopt.verdict import last_line
 HELD_SHARE = 0.25
 """Of the memory that is available where tensors are exchanged when a session opens, for its input
 sets with the outputs of the reference; those beyond it are made again for each candidate."""
+EXACT_SHARE = 0.0625
+"""Of the same memory, for the reference's outputs in float64 on the set that is timed."""
 LARGE_BYTES = 256 << 20
 """Input sets above this are drawn for the first trial only, to bound memory and time."""
-
 
 CASE_FAMILIES: tuple[FamilyName, ...] = ("own", "signed_normal")
 """What is drawn of input cases beside the first: shapes matter there, values were seen to."""
@@ -48,8 +49,8 @@ class DrawnSets:
     """What sets that are not held are drawn from."""
     held_bytes: int = 0
     """Of the sets that are."""
-    budget_bytes: int = 0
-    """Of the same, at most, but for those that are always held."""
+    available_bytes: int = 0
+    """Of the memory where they lie, before the first was drawn."""
 
 
 def draw_sets(bench: Bench, reference: Reference, states: list[State], *, secret: int) -> DrawnSets:
@@ -61,26 +62,25 @@ def draw_sets(bench: Bench, reference: Reference, states: list[State], *, secret
     Raises:
         ProblemError: the reference fails, or is not finite, on its own inputs.
     """
-    drawn = DrawnSets(states, budget_bytes=int(HELD_SHARE * available_in(bench.exchange)))
+    drawn = DrawnSets(states, available_bytes=available_in(bench.exchange))
     for trial in range(bench.config.trials):
+        if trial and sum(each.spec.num_bytes for each in drawn.sets[0].tensors) > LARGE_BYTES:
+            drawn.checks.append(_note("trials", "large inputs: one trial"))
+            break
         first, *cases = reference.draw_all(seed=derived_seed(secret, "inputs", trial) % (1 << 31))
         try:
-            if trial and sum(each.spec.num_bytes for each in first.tensors) > LARGE_BYTES:
-                drawn.checks.append(_note("trials", "large inputs: one trial"))
-                break
             _draw_trial(reference, drawn, first, trial=trial, secret=secret)
             for number, case in enumerate(cases, start=1):
                 _draw_case(reference, drawn, case, number=number, trial=trial, secret=secret)
-        finally:
-            tensors = [tensor for made in (first, *cases) for tensor in made.tensors]
+        finally:  # those of the first are its own set's, and live as long
+            tensors = [tensor for case in cases for tensor in case.tensors]
             if all(judged.is_held for judged in drawn.sets):
-                for each in tensors:
-                    each.close()
+                close_all(tensors)
             else:
                 drawn.bases += tensors
-    released = [judged.name for judged in drawn.sets if not judged.is_held]
+    released = [judged.name for judged in drawn.sets if not judged.is_complete]
     if released:
-        detail = f"drawn anew for each candidate, to bound memory: {', '.join(released)}"
+        detail = f"made anew for each candidate, to bound memory: {', '.join(released)}"
         drawn.checks.append(_note("memory", detail))
     if reference.no_float64:
         drawn.checks.append(_note("float64", f"not used: {reference.no_float64}"))
@@ -110,12 +110,14 @@ def _draw_trial(
         if trial == 0 and last == 0 and family == "own":
             continue  # judged above, with the only weights there are
         why = _draw_one(reference, drawn, own, plan, family, trial=trial, state=last, secret=secret)
+        is_second = family == "own" and trial == 0  # of the same inputs, with other weights
         if why is None:
+            if is_second:
+                _let_first_go(reference, drawn)
             continue
-        if family == "own" and trial == 0 and last == 1:
+        if is_second:
             drawn.checks.append(_note("weights:randomised", f"left out: {why}"))
-            for tensor in drawn.states.pop().values():
-                tensor.close()
+            close_all(drawn.states.pop().values())
             reference.load(drawn.states[0])
         elif family == "own":
             raise ProblemError(reference.problem.name, f"on its own inputs, {why}")
@@ -183,13 +185,11 @@ def _draw_one(
     recipe = Recipe(own, plan, family, derived_seed(secret, family, trial, state, own.case))
     try:
         draw_content(judged, recipe)
-        reference.run(judged, number=number)
-        if not judged.is_own:  # what is not timed is not kept on the device
-            reference.child.ask("unbind", timeout_s=reference.limit_s, numbers=[number])
+        reference.run(judged, number=number, keeps=judged.is_own)  # those that are timed
     except MemoryError as error:
         raise reference.fault(error) from None
     except ChildFailed as error:
-        judged.close()
+        _drop(judged)
         if error.how == "timed_out":
             raise reference.fault(error) from None
         # A device-side assert spoils the context of every later call.
@@ -197,22 +197,43 @@ def _draw_one(
             reference.restart(drawn.states[state], drawn.sets)
         return f"the reference fails: {last_line(error.log)}"
     if not finite(_floats(judged)):
-        judged.close()
+        _drop(judged)
         return "the reference's output is not finite"
-    _hold_or_release(drawn, judged, recipe)
+    _hold(drawn, judged, recipe)
     drawn.sets.append(judged)
     return None
 
 
-def _hold_or_release(drawn: DrawnSets, judged: JudgedSet, recipe: Recipe) -> None:
-    """Keep a set's content in memory, or let it go, to be made again when it is needed."""
-    size = sum(each.spec.num_bytes for each in judged.tensors)
-    size += output_bytes(judged.outputs) + output_bytes(judged.outputs64)
-    if not judged.is_own and drawn.held_bytes + size > drawn.budget_bytes:
+def _drop(judged: JudgedSet) -> None:
+    """Let a set go that is none; the inputs of an own one are another's too."""
+    judged.outputs = judged.outputs64 = None
+    if not judged.is_own:
+        judged.close()
+
+
+def _hold(drawn: DrawnSets, judged: JudgedSet, recipe: Recipe) -> None:
+    """Keep what there is room for of a set; the rest is made again when it is needed."""
+    exact_bytes = output_bytes(judged.outputs64)
+    size = sum(each.spec.num_bytes for each in judged.tensors) + output_bytes(judged.outputs)
+    if judged.is_own:
+        if exact_bytes > EXACT_SHARE * drawn.available_bytes:
+            judged.outputs64 = None
+            exact_bytes = 0
+    elif drawn.held_bytes + size + exact_bytes > HELD_SHARE * drawn.available_bytes:
         judged.recipe = recipe
         judged.close()
-    else:
-        drawn.held_bytes += size
+        return
+    drawn.held_bytes += size + exact_bytes
+
+
+def _let_first_go(reference: Reference, drawn: DrawnSets) -> None:
+    """The set with the weights as constructed is judged once, and not timed: there is a second."""
+    first = drawn.sets[0]
+    reference.child.ask("unbind", timeout_s=reference.limit_s, numbers=[0])
+    size = output_bytes(first.outputs) + output_bytes(first.outputs64)
+    if not first.is_complete or drawn.held_bytes > HELD_SHARE * drawn.available_bytes:
+        first.outputs = first.outputs64 = None
+        drawn.held_bytes -= size
 
 
 def _floats(judged: JudgedSet) -> list[torch.Tensor]:

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from kopt.actors.supervisor.child import Child
-from kopt.actors.supervisor.inputs import JudgedSet
+from kopt.actors.supervisor.inputs import JudgedSet, close_all
 from kopt.actors.supervisor.outputs import poisoned
 from kopt.actors.supervisor.reference import Reference, bind
 
@@ -39,6 +39,5 @@ def reference_first_us(reference: Reference, judged: JudgedSet, *, number: int) 
         reference.child, judged, number=number, into=into, limit_s=reference.limit_s
     )
     reference.child.ask("unmap", timeout_s=reference.limit_s, numbers=into)
-    for each in buffers:
-        each.close()
+    close_all(buffers)
     return first_us

@@ -6,9 +6,11 @@ were poisoned; the comparison is made here. Source: DESIGN §5.2; exploits §B.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kopt.actors.supervisor.child import Child, ChildFailed
 from kopt.actors.supervisor.first_call import first_call
-from kopt.actors.supervisor.inputs import JudgedSet, checksum, renumber
+from kopt.actors.supervisor.inputs import JudgedSet, checksum, close_all, renumber
 from kopt.actors.supervisor.loading import Loaded
 from kopt.actors.supervisor.outputs import check_notes, compare, poisoned
 from kopt.actors.supervisor.reference import load_state
@@ -58,8 +60,10 @@ def correctness_gate(
                 firsts_us.append(judge_set(bench, child, filled, number=number, trail=trail))
             if number not in kept:
                 child.ask("unbind", timeout_s=limit_s, numbers=[number])
-        _judge_two_alive(bench, session, child, trail=trail)
-        check_repeats(bench, session, child, call_us=min(firsts_us), trail=trail)
+        with session.filled_pair() as sets:
+            _judge_two_alive(bench, session, child, sets, trail=trail)
+            check_repeats(bench, session, child, sets, call_us=min(firsts_us), trail=trail)
+        child.ask("let_go", timeout_s=limit_s)
     except ChildFailed as failure:
         raise trail.fail("runs", run_verdict(failure, stage="correctness")) from None
     return firsts_us
@@ -79,34 +83,39 @@ def judge_set(bench: Bench, child: Child, judged: JudgedSet, *, number: int, tra
     child.ask("unmap", timeout_s=limit_s, numbers=into)
     check_notes(answer, 0, judged, trail=trail)
     compare(bench, judged, answer, 0, buffers, name=f"values:{judged.name}", trail=trail)
+    close_all(buffers)
     check_inputs(child, judged, number=number, limit_s=limit_s, trail=trail)
     trail.passed(f"values:{judged.name}", _figures(trail.errors[-1]))
     return first_us
 
 
-def _judge_two_alive(bench: Bench, session: Session, child: Child, *, trail: Trail) -> None:
+def _judge_two_alive(
+    bench: Bench, session: Session, child: Child, sets: Mapping[int, JudgedSet], *, trail: Trail
+) -> None:
     """Two calls on different inputs with both outputs alive, then the first inputs again."""
     first, second = session.two_sets()
     order = [first, second, first]
-    buffers = [poisoned(session.sets[number].outputs) for number in order]
+    buffers = [poisoned(sets[number].outputs) for number in order]
     into = [child.share(each) for each in buffers]
     answer = child.ask(
         "call",
         timeout_s=bench.config.timeouts.correctness_s * len(order),
         sets=order,
-        seeds=[session.sets[number].seed for number in order],
+        seeds=[sets[number].seed for number in order],
         into=into,
     )
     for position, number in enumerate(order):
         compare(
             bench,
-            session.sets[number],
+            sets[number],
             answer,
             position,
             buffers[position],
             name="two_outputs",
             trail=trail,
         )
+    numbers = [each for group in into for each in group]
+    child.ask("unmap", timeout_s=bench.config.timeouts.correctness_s, numbers=numbers)
     trail.passed("two_outputs", "outputs of three calls, all alive, agree")
 
 
@@ -126,8 +135,7 @@ def check_inputs(
     child.ask("read_back", timeout_s=limit_s, number=number, tree=renumber(judged.tree, numbers))
     child.ask("unmap", timeout_s=limit_s, numbers=numbers)
     seen = checksum([each.tensor for each in copies])
-    for each in copies:
-        each.close()
+    close_all(copies)
     if seen != judged.checksum:
         detail = f"the inputs of {judged.name} were changed"
         raise trail.fail("inputs_unchanged", Incorrect(check="inputs_unchanged", detail=detail))

@@ -14,7 +14,7 @@ from functools import cache
 from kopt.actors.devices.base import DeviceName, describe
 from kopt.actors.supervisor.child import Child, ChildFailed
 from kopt.actors.supervisor.first_call import first_call
-from kopt.actors.supervisor.inputs import JudgedSet, renumber
+from kopt.actors.supervisor.inputs import JudgedSet, close_all, renumber
 from kopt.actors.supervisor.outputs import compare, poisoned
 from kopt.actors.supervisor.reference import Reference, State, bind, load_state, state_entries
 from kopt.actors.supervisor.settings import Bench
@@ -90,7 +90,7 @@ class Given:
         if self._is_compared:
             return
         number = self._timed[0]
-        judged, trail = self._sets[number], Trail()
+        judged, trail = self._reference.with_float64(self._sets[number], number=number), Trail()
         buffers = poisoned(judged.outputs)
         into = self.child.share(buffers)
         answer, _ = first_call(self.child, judged, number=number, into=into, limit_s=timeout_s)
@@ -101,8 +101,7 @@ class Given:
             why = f"the given kernel is wrong: {judgement.verdict.reason}"
             raise ChildFailed("raised", GIVEN, why) from None
         finally:
-            for each in buffers:
-                each.close()
+            close_all(buffers)
         self._is_compared = True
 
 

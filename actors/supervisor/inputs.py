@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,6 +15,8 @@ from kopt.actors.child.tensor_spec import Shareable
 from kopt.actors.verify.families import FamilyName, FamilyPlan, make_family
 
 WORD_BYTES = 8
+ADOPTED_BYTES = 64 << 20
+"""A fetched tensor of so much is not copied."""
 CHUNK_WORDS = 1 << 22
 """Words of a GPU tensor that are weighted at a time."""
 
@@ -43,16 +45,22 @@ class JudgedSet:
     recipe: Recipe | None = None
     """How its content is made again; None where it is held for good."""
     is_held: bool = True
-    """Whether inputs and outputs are in memory."""
+    """Whether its inputs are in memory."""
     outputs: object = None
-    """The reference's, at the problem's own precision; private memory."""
+    """The reference's, at the problem's own precision, in memory of ours alone; None where they
+    are made again when they are needed."""
     outputs64: object = None
-    """The reference's in float64; private memory."""
+    """The reference's in float64, likewise."""
 
     @property
     def is_own(self) -> bool:
         """Whether it holds what `get_inputs()` gives, which is what is timed."""
         return self.case == 0 and self.name.startswith("own")
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all that a comparison takes is in memory."""
+        return self.is_held and self.outputs is not None and self.outputs64 is not None
 
     def arguments(self) -> list[Any]:
         """Return the arguments, tensors mapped."""
@@ -62,8 +70,7 @@ class JudgedSet:
 
     def close(self) -> None:
         """Let the memory go."""
-        for tensor in self.tensors:
-            tensor.close()
+        close_all(self.tensors)
         self.tensors = []
         self.outputs = self.outputs64 = None
         self.is_held = False
@@ -82,19 +89,30 @@ class Recipe(NamedTuple):
 def draw_content(judged: JudgedSet, recipe: Recipe) -> None:
     """Fill an input set in; equal recipes give equal content.
 
+    What `get_inputs()` gave is the content of that set, not copied.
+
     Raises:
         MemoryError: it does not fit.
     """
-    judged.tensors = [each.like() for each in recipe.base.tensors]
-    make_family(
-        recipe.base.arguments(),
-        plan=recipe.plan,
-        name=recipe.family,
-        seed=recipe.seed,
-        into=judged.arguments(),
-    )
+    if judged.is_own:
+        judged.tensors = recipe.base.tensors
+    else:
+        judged.tensors = [each.like() for each in recipe.base.tensors]
+        make_family(
+            recipe.base.arguments(),
+            plan=recipe.plan,
+            name=recipe.family,
+            seed=recipe.seed,
+            into=judged.arguments(),
+        )
     judged.checksum = checksum([each.seal().tensor for each in judged.tensors])
     judged.is_held = True
+
+
+def close_all(tensors: Iterable[Shareable]) -> None:
+    """Give the memory of tensors back, once nobody maps them."""
+    for each in tensors:
+        each.close()
 
 
 def checksum(tensors: Sequence[torch.Tensor]) -> int:
@@ -173,10 +191,21 @@ def renumber(tree: Tree, numbers: Sequence[int] | Mapping[int, int]) -> Tree:
 
 
 def private(tree: Tree, tensors: Sequence[Shareable]) -> object:
-    """Return a tree of outputs with its tensors copied to private memory.
+    """Return a tree of outputs whose tensors are ours alone; what was fetched is closed.
+
+    Small ones are copied, so that each does not hold a block of its own; large ones are kept where
+    they are, which nobody else maps any more.
 
     Args:
         tree: as JSON, tensors by position.
-        tensors: what was fetched.
+        tensors: what a trusted child gave.
     """
-    return decode(tree, lambda number: tensors[number].tensor.clone())
+
+    def own(number: int) -> torch.Tensor:
+        shared = tensors[number]
+        is_large = shared.spec.num_bytes >= ADOPTED_BYTES
+        return shared.tensor if is_large else shared.tensor.clone()
+
+    tree_of_ours = decode(tree, own)
+    close_all(tensors)
+    return tree_of_ours

@@ -9,10 +9,13 @@ command take that upon themselves: what the next one adds is the call.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from kopt.actors.child.tensor_spec import Shareable
 from kopt.actors.supervisor.child import Child
-from kopt.actors.supervisor.inputs import JudgedSet
+from kopt.actors.supervisor.inputs import JudgedSet, close_all
 from kopt.actors.supervisor.outputs import compare, output_bytes, poisoned
 from kopt.actors.supervisor.reference import bind
 from kopt.actors.supervisor.session import Session
@@ -67,33 +70,45 @@ def time_led_call(
         ChildFailed: the child fails.
     """
     known = session.timed()[0]
-    sets = {known: session.sets[known], number: judged}
-    size = output_bytes(sets[known].outputs)
-    leads = [known] * max(1, min(LEADS, MAX_BYTES // max(size, 1)))
-    for order, times_us in (([*leads, number], added.with_us), (leads, added.without_us)):
-        limit_s = session.reference.limit_s
-        groups = [poisoned(sets[each].outputs) for each in order]
-        numbers = child.share([each for group in groups for each in group])
-        rest = iter(numbers)
-        into = [[next(rest) for _ in group] for group in groups]
-        began_ns = time.perf_counter_ns()
-        bind(child, judged, number=number, timeout_s=limit_s)
-        seeds = [sets[each].seed for each in order]
-        answer = child.ask("call", timeout_s=limit_s, sets=order, seeds=seeds, into=into)
-        times_us.append((time.perf_counter_ns() - began_ns) / 1e3)
-        child.ask("unmap", timeout_s=limit_s, numbers=numbers)
-        child.ask("unbind", timeout_s=limit_s, numbers=[number])
-        if trail is not None:
-            last = len(order) - 1
-            compare(
-                bench,
-                sets[order[last]],
-                answer,
-                last,
-                groups[last],
-                name="first_calls",
-                trail=trail,
+    leads = [known] * max(1, min(LEADS, MAX_BYTES // max(output_bytes(judged.outputs), 1)))
+    with session.filled(known) as filled:
+        sets = {known: filled, number: judged}
+        for order, times_us in (([*leads, number], added.with_us), (leads, added.without_us)):
+            groups = [poisoned(sets[each].outputs) for each in order]
+            answer, took_us = _timed(
+                child, sets, order, new=number, groups=groups, limit_s=session.reference.limit_s
             )
-        for group in groups:
-            for buffer in group:
-                buffer.close()
+            times_us.append(took_us)
+            if trail is not None:
+                last = len(order) - 1
+                judged_last = sets[order[last]]
+                name = "first_calls"
+                compare(bench, judged_last, answer, last, groups[last], name=name, trail=trail)
+            close_all(each for group in groups for each in group)
+
+
+def _timed(
+    child: Child,
+    sets: Mapping[int, JudgedSet],
+    order: Sequence[int],
+    *,
+    new: int,
+    groups: Sequence[Sequence[Shareable]],
+    limit_s: float,
+) -> tuple[dict[str, Any], float]:
+    """Give a child a new input set and have it make calls; return (answer, microseconds).
+
+    Raises:
+        ChildFailed: it fails.
+    """
+    numbers = child.share([each for group in groups for each in group])
+    rest = iter(numbers)
+    into = [[next(rest) for _ in group] for group in groups]
+    began_ns = time.perf_counter_ns()
+    bind(child, sets[new], number=new, timeout_s=limit_s)
+    seeds = [sets[each].seed for each in order]
+    answer = child.ask("call", timeout_s=limit_s, sets=[*order], seeds=seeds, into=into)
+    took_us = (time.perf_counter_ns() - began_ns) / 1e3
+    child.ask("unmap", timeout_s=limit_s, numbers=numbers)
+    child.ask("unbind", timeout_s=limit_s, numbers=[new])
+    return answer, took_us

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -10,9 +11,11 @@ from kopt.actors.child.plain import Tree
 from kopt.actors.child.tensor_spec import Shareable, spec_from_json
 from kopt.actors.supervisor.child import Child, ChildFailed
 from kopt.actors.supervisor.exchange import let_go_in, new_tensor
-from kopt.actors.supervisor.inputs import JudgedSet, private, renumber, tensor_numbers
+from kopt.actors.supervisor.inputs import JudgedSet, close_all, private, renumber, tensor_numbers
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.verify.compare import flatten
+from kopt.actors.verify.families import finite
+from kopt.actors.verify.measure import measure
 from kopt.actors.verify.weights import StateEntry, randomise_parameters
 from kopt.errors import ProblemError
 from kopt.identity import derived_seed
@@ -65,7 +68,8 @@ class Reference:
 
         Args:
             state: the weights to load.
-            sets: input sets; those that are timed are bound, under their positions.
+            sets: input sets, the last one with the weights that are timed; those that are timed
+                are bound, under their positions.
 
         Raises:
             ProblemError: it does not come up again.
@@ -75,7 +79,7 @@ class Reference:
             self.child, _ = self._load()
             load_state(self.child, state, timeout_s=self.limit_s)
             for number, judged in enumerate(sets):
-                if judged.is_own:
+                if judged.is_own and judged.state == sets[-1].state:
                     bind(self.child, judged, number=number, timeout_s=self.limit_s)
         except ChildFailed as error:
             raise self.fault(error) from None
@@ -146,8 +150,7 @@ class Reference:
             ProblemError: as `draw_all`.
         """
         first, *cases = self.draw_all(seed=seed)
-        for each in (tensor for case in cases for tensor in case.tensors):
-            each.close()
+        close_all(tensor for case in cases for tensor in case.tensors)
         return first
 
     def draw_all(self, *, seed: int) -> list[Drawn]:
@@ -168,8 +171,13 @@ class Reference:
             drawn.append(Drawn(renumber(tree, position), [tensors[each] for each in numbers]))
         return drawn
 
-    def run(self, judged: JudgedSet, *, number: int) -> None:
+    def run(self, judged: JudgedSet, *, number: int, keeps: bool = False) -> None:
         """Bind an input set and fill in what the reference gives on it, in both precisions.
+
+        Args:
+            judged: the input set.
+            number: under which it is bound.
+            keeps: whether it stays bound.
 
         Raises:
             ChildFailed: it raises on these inputs.
@@ -187,19 +195,50 @@ class Reference:
         judged.outputs = self._private(answer)
         if not any(isinstance(leaf, torch.Tensor) for _, leaf in flatten(judged.outputs)):
             raise ProblemError(self.problem.name, "forward must return a tensor, and gives none")
-        judged.outputs64 = self._in_float64(judged, number=number)
+        judged.outputs64 = self.in_float64(judged, number=number, keeps=keeps)
+        if not keeps:
+            self.child.ask("unbind", timeout_s=self.limit_s, numbers=[number])
 
-    def _in_float64(self, judged: JudgedSet, *, number: int) -> object:
-        """The outputs in float64, or those at hand where float64 says nothing of the problem.
+    def with_float64(self, judged: JudgedSet, *, number: int) -> JudgedSet:
+        """Return a timed input set with what the reference gives in float64, which may be missing.
+
+        Args:
+            judged: the input set, run before.
+            number: under which it is bound.
+
+        Raises:
+            ChildFailed: the child dies or hangs.
+            MemoryError: there is no room.
+        """
+        if judged.is_complete:
+            return judged
+        return replace(judged, outputs64=self.in_float64(judged, number=number, keeps=True))
+
+    def in_float64(self, judged: JudgedSet, *, number: int, keeps: bool) -> object:
+        """Return the outputs in float64, or those at hand where it says nothing of the problem.
 
         That is where the module names another dtype itself and raises, or where its float64 form is
         another function, such as one that draws other random numbers.
+
+        Args:
+            judged: an input set that was run.
+            number: under which the child has it bound.
+            keeps: whether it stays bound; where it need not, its inputs are let go first.
+
+        Raises:
+            ChildFailed: the child dies or hangs.
+            MemoryError: they do not fit.
         """
         if self.no_float64:
             return judged.outputs
+        self._bench.turns.breathe()
         try:
             answer = self.child.ask(
-                "call_float64", timeout_s=self.limit_s, number=number, seed=judged.seed
+                "call_float64",
+                timeout_s=self.limit_s,
+                number=number,
+                seed=judged.seed,
+                keeps=keeps,
             )
         except ChildFailed as error:
             if error.how != "raised" or "CUDA error" in error.log:
@@ -242,10 +281,7 @@ class Reference:
     def _private(self, answer: dict[str, Any]) -> object:
         fetched = self.child.fetch(answer, timeout_s=self.limit_s)
         (tree,) = answer["trees"]
-        outputs = private(tree, fetched)
-        for shared in fetched:
-            shared.close()
-        return outputs
+        return private(tree, fetched)
 
     def _describe_state(self) -> tuple[list[StateEntry], set[str]]:
         answer = self.child.ask("describe_state", timeout_s=self.limit_s)
@@ -263,10 +299,11 @@ def same_function(outputs: object, outputs64: object) -> bool:
     for (_, leaf), (_, leaf64) in zip(flatten(outputs), flatten(outputs64), strict=False):
         if not (isinstance(leaf, torch.Tensor) and isinstance(leaf64, torch.Tensor)):
             continue
-        if leaf.is_floating_point() and torch.isfinite(leaf64).all() and leaf.numel():
-            distance = torch.linalg.vector_norm(leaf.double() - leaf64)
-            scale = torch.linalg.vector_norm(leaf64)
-            if distance > SAME_SHARE.get(leaf.dtype, 0.02) * scale + 1e-6:
+        if leaf.shape != leaf64.shape:
+            return False
+        if leaf.is_floating_point() and leaf.numel() and finite([leaf, leaf64]):
+            found = measure(leaf, reference=leaf, ref64=leaf64, rtol=0.0)
+            if found.reference_norm > SAME_SHARE.get(leaf.dtype, 0.02) * found.scale_norm + 1e-6:
                 return False
     return True
 

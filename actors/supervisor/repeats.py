@@ -10,12 +10,13 @@ Source: DESIGN §5.2; exploits 15, 16, 21, F11.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
 from kopt.actors.child.tensor_spec import Shareable
 from kopt.actors.supervisor.child import Child
+from kopt.actors.supervisor.inputs import JudgedSet
 from kopt.actors.supervisor.outputs import compare, output_bytes, poisoned
 from kopt.actors.supervisor.session import Session
 from kopt.actors.supervisor.settings import Bench
@@ -36,14 +37,21 @@ times what it is on a calm one, and no fewer calls may be made there."""
 
 
 def check_repeats(
-    bench: Bench, session: Session, child: Child, *, call_us: float, trail: Trail
+    bench: Bench,
+    session: Session,
+    child: Child,
+    sets: Mapping[int, JudgedSet],
+    *,
+    call_us: float,
+    trail: Trail,
 ) -> None:
     """Make many calls on two inputs, and judge those that differ from the first of their input.
 
     Args:
         bench: whose ladder decides.
         session: of the problem.
-        child: of the candidate, with the session's last weights and timed sets bound.
+        child: of the candidate, with the session's last weights and the sets bound.
+        sets: the session's two, by their numbers.
         call_us: about what a call takes, handed over.
         trail: of the evaluation.
 
@@ -52,15 +60,15 @@ def check_repeats(
         ChildFailed: the candidate's child fails.
     """
     limit_s = bench.config.timeouts.correctness_s
-    order = _order(bench, session, call_us=call_us)
-    groups = [poisoned(session.sets[number].outputs) for number in order]
+    order = _order(bench, session, sets, call_us=call_us)
+    groups = [poisoned(sets[number].outputs) for number in order]
     numbers = child.share([each for group in groups for each in group])
     rest = iter(numbers)
     answer = child.ask(
         "call",
         timeout_s=limit_s * len(order),
         sets=order,
-        seeds=[session.sets[number].seed for number in order],
+        seeds=[sets[number].seed for number in order],
         into=[[next(rest) for _ in group] for group in groups],
     )
     child.ask("unmap", timeout_s=limit_s, numbers=numbers)
@@ -69,7 +77,7 @@ def check_repeats(
         at for at, number in enumerate(order) if not _same_bits(groups[firsts[number]], groups[at])
     ]
     for at in sorted({*firsts.values(), *other}):
-        compare(bench, session.sets[order[at]], answer, at, groups[at], name=CHECK, trail=trail)
+        compare(bench, sets[order[at]], answer, at, groups[at], name=CHECK, trail=trail)
     if other:
         detail = f"{len(other)} of {len(order)} calls differ in bits from others on their input"
         trail.passed(CHECK, f"{detail}, and all are right")
@@ -77,10 +85,12 @@ def check_repeats(
         trail.passed(CHECK, f"{len(order)} calls on {len(firsts)} inputs agree bit for bit")
 
 
-def _order(bench: Bench, session: Session, *, call_us: float) -> list[int]:
+def _order(
+    bench: Bench, session: Session, sets: Mapping[int, JudgedSet], *, call_us: float
+) -> list[int]:
     """Return the input set of each call: two of them, or the only one there is, at random."""
-    sets = session.two_sets()
-    outputs = session.sets[sets[0]].outputs
+    numbers = session.two_sets()
+    outputs = sets[numbers[0]].outputs
     tensors = sum(isinstance(leaf, torch.Tensor) for _, leaf in flatten(outputs))
     calls = min(
         MAX_CALLS,
@@ -89,7 +99,7 @@ def _order(bench: Bench, session: Session, *, call_us: float) -> list[int]:
         int(MAX_S * 1e6 / max(call_us, 1.0)),
     )
     rng = random.Random(derived_seed(bench.config.secret, session.problem.problem_id, CHECK))
-    return [*sets, *(rng.choice(sets) for _ in range(calls - 2))]
+    return [*numbers, *(rng.choice(numbers) for _ in range(calls - 2))]
 
 
 def _same_bits(mine: Sequence[Shareable], others: Sequence[Shareable]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -18,7 +18,7 @@ from kopt.actors.child.tensor_spec import Shareable
 from kopt.actors.supervisor.baselines import Baselines
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.actors.supervisor.draws import draw_sets
-from kopt.actors.supervisor.inputs import JudgedSet, draw_content
+from kopt.actors.supervisor.inputs import JudgedSet, close_all, draw_content
 from kopt.actors.supervisor.light import problem_light
 from kopt.actors.supervisor.reference import Reference, State
 from kopt.actors.supervisor.settings import Bench
@@ -69,9 +69,19 @@ class Session:
         others = [
             number
             for number, judged in enumerate(self.sets)
-            if judged.state == self.sets[first].state and number != first and judged.is_held
+            if judged.state == self.sets[first].state and number != first and judged.is_complete
         ]
         return first, others[-1] if others else first
+
+    @contextmanager
+    def filled_pair(self) -> Iterator[dict[int, JudgedSet]]:
+        """Give `two_sets` with their contents, by their numbers.
+
+        Raises:
+            ProblemError: the reference fails on one now.
+        """
+        with ExitStack() as stack:
+            yield {each: stack.enter_context(self.filled(each)) for each in {*self.two_sets()}}
 
     @contextmanager
     def filled(self, number: int) -> Iterator[JudgedSet]:
@@ -81,24 +91,41 @@ class Session:
             ProblemError: the reference fails on it now.
         """
         judged = self.sets[number]
-        if judged.recipe is None:
+        if judged.is_complete:
             yield judged
             return
-        fresh = replace(judged, tensors=[])  # several candidates may be at it
+        filled = replace(judged)  # several candidates may be at it
         try:
-            draw_content(fresh, judged.recipe)
-            last = len(self.states) - 1
+            self._fill(filled, number=number)
+            yield filled
+        finally:
+            filled.outputs = filled.outputs64 = None
+            if not judged.is_held:
+                filled.close()
+
+    def _fill(self, judged: JudgedSet, *, number: int) -> None:
+        """Fill in what is missing of an input set.
+
+        Raises:
+            ProblemError: the reference fails.
+        """
+        last = len(self.states) - 1
+        try:
+            if not judged.is_held:
+                assert judged.recipe is not None
+                draw_content(judged, judged.recipe)
             with self._at_reference:
+                if judged.outputs is not None:  # it is timed, and bound
+                    exact = self.reference.with_float64(judged, number=number)
+                    judged.outputs64 = exact.outputs64
+                    return
                 if judged.state != last:
                     self.reference.load(self.states[judged.state])
-                self.run_reference(fresh)
+                self.run_reference(judged)
                 if judged.state != last:
                     self.reference.load(self.states[last])
-            yield fresh
-        except MemoryError as error:
+        except (ChildFailed, MemoryError) as error:
             raise self.reference.fault(error) from None
-        finally:
-            fresh.close()
 
     def run_reference(self, judged: JudgedSet) -> None:
         """Fill in what the reference gives on one more input set.
@@ -106,10 +133,8 @@ class Session:
         Raises:
             ProblemError: it fails.
         """
-        number = len(self.sets)
         try:
-            self.reference.run(judged, number=number)
-            self.reference.child.ask("unbind", timeout_s=self.reference.limit_s, numbers=[number])
+            self.reference.run(judged, number=len(self.sets))
         except (ChildFailed, MemoryError) as error:
             raise self.reference.fault(error) from None
 
@@ -119,11 +144,9 @@ class Session:
         self.reference.end()
         for judged in self.sets:
             judged.close()
-        for tensor in self.bases:
-            tensor.close()
+        close_all(self.bases)
         for state in self.states:
-            for tensor in state.values():
-                tensor.close()
+            close_all(state.values())
 
 
 def open_session(bench: Bench, problem: Problem) -> Session:
@@ -190,8 +213,8 @@ def _is_degenerate(sets: list[JudgedSet]) -> bool:
     first = [
         leaf
         for judged in sets
-        if judged.state == last and judged.case == 0 and judged.is_held
-        for _, leaf in flatten(judged.outputs64)[:1]
+        if judged.state == last and judged.case == 0
+        for _, leaf in flatten(judged.outputs64 if judged.is_complete else judged.outputs)[:1]
         if isinstance(leaf, torch.Tensor)
     ]
     return constant_output(first)

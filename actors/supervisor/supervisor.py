@@ -264,30 +264,34 @@ class Supervisor:
                         session=session,
                         sandbox=attempt.sandbox,
                     )
-            except (MemoryError, torch.OutOfMemoryError) as error:
-                if had_company():
-                    raise Disturbed from None
-                if attempt is None or not attempt.is_loaded:
-                    raise ProblemError(problem.name, _no_room(error)) from None
-                # Alone with its problem, it is the candidate that holds what is missing.
-                verdict = Crashed(stage="memory", log=f"beside it, {_no_room(error)}")
-                trail.checks.append(Check(name="room", passed=False, detail=verdict.reason))
-                return self._evaluation(
-                    verdict, problem, candidate, trail=trail, laps=laps, sandbox=attempt.sandbox
-                )
-            except ProblemError:
+            except (MemoryError, torch.OutOfMemoryError, ProblemError) as error:
+                fault = _as_fault(problem, error)
                 self._sessions.forget(problem)  # its reference may be dead
                 if had_company():
                     raise Disturbed from None
-                if attempt is None or not attempt.is_loaded or generation == self._generation():
-                    raise
-                # The reference ended because the candidate killed what forked them both.
-                why = "the candidate's and the reference's parent died"
-                verdict = Crashed(stage="timing", log=why)
-                trail.checks.append(Check(name="timed", passed=False, detail=verdict.reason))
+                if attempt is None or not attempt.is_loaded:
+                    raise fault from None
+                verdict = self._at_fault_itself(fault, generation, trail=trail)
                 return self._evaluation(
                     verdict, problem, candidate, trail=trail, laps=laps, sandbox=attempt.sandbox
                 )
+
+    def _at_fault_itself(self, fault: ProblemError, generation: int, *, trail: Trail) -> Crashed:
+        """Return the verdict on a candidate that, alone with its problem, made the problem fail.
+
+        Raises:
+            ProblemError: it did not.
+        """
+        if generation != self._generation():
+            # The reference ended because the candidate killed what forked them both.
+            name, why = "timed", "the candidate's and the reference's parent died"
+            verdict = Crashed(stage="timing", log=why)
+        elif _NO_ROOM.search(fault.why):  # there was some before the candidate came
+            name, verdict = "room", Crashed(stage="memory", log=f"beside it, {fault.why}")
+        else:
+            raise fault from None
+        trail.checks.append(Check(name=name, passed=False, detail=verdict.reason))
+        return verdict
 
     def _may_be_others(self, verdict: Verdict, attempt: Try, generation: int) -> bool:
         if attempt.is_evicted or generation != self._generation():
@@ -311,7 +315,7 @@ class Supervisor:
             try:
                 yield session
             except (MemoryError, torch.OutOfMemoryError) as error:
-                raise ProblemError(problem.name, _no_room(error)) from None
+                raise _as_fault(problem, error) from None
 
     def _evaluation(
         self,
@@ -358,8 +362,11 @@ class Supervisor:
         self._endings.begin(end)
 
 
-def _no_room(error: Exception) -> str:
-    return f"it does not fit into memory: {last_line(str(error))}"
+def _as_fault(problem: Problem, error: Exception) -> ProblemError:
+    """Return what ended a try as the problem's fault, which memory that is missing is at first."""
+    if isinstance(error, ProblemError):
+        return error
+    return ProblemError(problem.name, f"it does not fit into memory: {last_line(str(error))}")
 
 
 def _arch(device: DeviceName) -> str:

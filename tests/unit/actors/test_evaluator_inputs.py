@@ -79,23 +79,45 @@ def test_cases_that_break_the_contract_are_the_problems_fault(judge, cases, word
     assert words in str(caught.value)
 
 
-def test_sets_that_are_not_held_are_made_again_and_judged_alike(judge, monkeypatch) -> None:
+@pytest.mark.parametrize("exact_share", [1.0, 0.0], ids=["float64 held", "nothing in float64 held"])
+def test_sets_that_are_not_held_are_made_again_and_judged_alike(
+    judge, monkeypatch, exact_share
+) -> None:
     held = Problem(name="held", source=CASES)
     first = judge(as_candidate(CASES), problem=held)
     monkeypatch.setattr(draws, "HELD_SHARE", 0.0)
-    source = f"{CASES}\n# another problem to the evaluator\n"
+    monkeypatch.setattr(draws, "EXACT_SHARE", exact_share)
+    source = f"{CASES}\n# another problem to the evaluator, {exact_share}\n"
     tight = Problem(name="tight", source=source)
     for _ in range(2):
         made = judge(as_candidate(source), problem=tight)
         assert made.verdict.kind == "correct", made.verdict.reason
         assert names(made) == names(first)
         (note,) = [check.detail for check in made.checks if check.name == "memory"]
-        assert "heavy_tail#0" in note
-        assert "own#0" not in note.replace("case1:own#0", "").replace("case2:own#0", "")
+        released = note.partition(": ")[2].split(", ")
+        assert "heavy_tail#0" in released
+        # There are two of its own: with the weights as constructed, and with those that are timed.
+        assert released.count("own#0") == (1 if exact_share else 2)
     wrong = as_candidate(source).replace("x * self.scale", "x.clamp(-30, 30) * self.scale")
     made = judge(wrong, problem=tight)
     assert made.verdict.kind == "incorrect", made.verdict.reason
     assert made.verdict.check in ("values:heavy_tail#0", "values:far_offset#0")
+
+
+def test_later_calls_are_compared_with_float64_that_is_made_again(judge, monkeypatch) -> None:
+    monkeypatch.setattr(draws, "EXACT_SHARE", 0.0)
+    source = f"{CASES}\n# a third problem to the evaluator\n"
+    problem = Problem(name="exact", source=source)
+    right = judge(as_candidate(source), problem=problem)
+    assert right.verdict.kind == "correct", right.verdict.reason
+    counting = as_candidate(source).replace(
+        "        return torch.softmax(x * self.scale, dim=-1) ** power",
+        "        self.calls = getattr(self, 'calls', 0) + 1\n"
+        f"        late = self.calls > {len(names(right))}\n"
+        "        return torch.softmax(x * self.scale, dim=-1) ** power + 0.01 * late",
+    )
+    made = judge(counting, problem=problem)
+    assert (made.verdict.kind, made.verdict.check) == ("incorrect", "two_outputs")
 
 
 def test_a_references_child_maps_no_more_the_more_candidates_come(judge, candidate) -> None:

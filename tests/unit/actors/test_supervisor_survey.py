@@ -107,17 +107,42 @@ def test_a_survey_that_fails_for_another_reason_is_not_made_again(judge, monkeyp
     assert sorted(tries) == ["one", "other"]
 
 
+NO_BLOCK = "the device has no room for another block"
+OOM = "OutOfMemoryError: CUDA out of memory. Tried to allocate 24.00 GiB"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError(NO_BLOCK), f"it does not fit into memory: {NO_BLOCK}"),
+        (ProblemError("mean", f"the reference fails at call: {OOM}"), OOM),
+    ],
+    ids=["with the supervisor", "with the reference"],
+)
 def test_a_candidate_that_leaves_no_room_alone_costs_itself_and_not_its_problem(
-    judge, monkeypatch
+    judge, monkeypatch, error, words
 ) -> None:
     def crowded(attempt, end):
         monkeypatch.setattr(supervisor.Try, "is_loaded", True)
-        raise MemoryError("the device has no room for another block")
+        raise error
 
     monkeypatch.setattr(supervisor.Try, "judge", crowded)
     made = judge(MEAN.replace("class Model(", "class ModelNew("), problem=_mean())
     assert (made.verdict.kind, made.verdict.stage) == ("crashed", "memory")
-    assert "it does not fit into memory: the device has no room" in made.verdict.log
+    assert made.verdict.log.startswith("beside it, ")
+    assert words in made.verdict.log
+
+
+def test_a_reference_that_fails_beside_a_candidate_for_another_reason_is_the_problems_fault(
+    judge, monkeypatch
+) -> None:
+    def broken(attempt, end):
+        monkeypatch.setattr(supervisor.Try, "is_loaded", True)
+        raise ProblemError("mean", "the reference fails at call: it is broken")
+
+    monkeypatch.setattr(supervisor.Try, "judge", broken)
+    with pytest.raises(ProblemError, match="it is broken"):
+        judge(MEAN.replace("class Model(", "class ModelNew("), problem=_mean())
 
 
 def _mean() -> Problem:
