@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+
+from kopt.environment import CACHE_VARIABLE
 
 TIMED_BY_THE_HOST = ("alone", "ray", "slow")
 """Marks of tests that start processes or time code: a busy host may disturb one."""
@@ -26,6 +31,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.flaky(reruns=1))
         elif COUNTED in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.flaky(reruns=1, only_rerun=["Footprint"]))
+
+
+@pytest.fixture(scope="session")
+def new_cache(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Returns a function: the folder of a cache that is empty but for this run's toolchains.
+
+    To set one up takes half a minute, and more with nvcc: whoever is first does it for all.
+    """
+
+    def make() -> Path:
+        made = tmp_path_factory.mktemp("cache")
+        of_run = os.environ.get(CACHE_VARIABLE)
+        if of_run:
+            toolchains = Path(of_run) / "toolchains"
+            toolchains.mkdir(parents=True, exist_ok=True)
+            (made / "toolchains").symlink_to(toolchains.absolute())
+        return made
+
+    return make
 
 
 def pytest_collection_finish() -> None:

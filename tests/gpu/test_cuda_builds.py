@@ -79,9 +79,9 @@ class ModelNew(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def lanes(tmp_path_factory):
+def lanes(new_cache):
     """Returns a builder and a device worker with one cache."""
-    cache_dir = tmp_path_factory.mktemp("cache")
+    cache_dir = new_cache()
     assert provide_toolchain(cache_dir) is None
     builder = Builder(CONFIG, "cuda", str(cache_dir))
     worker = DeviceWorker(CONFIG, "cuda", 0, str(cache_dir))

@@ -72,9 +72,9 @@ return out
 
 
 @pytest.fixture(scope="module")
-def judge(tmp_path_factory):
+def judge(new_cache):
     """Returns a function: the evaluation of a forward's body, with what stands before the class."""
-    cache_dir = tmp_path_factory.mktemp("cache")
+    cache_dir = new_cache()
     worker = DeviceWorker(CONFIG, "cuda", 0, str(cache_dir))
 
     def evaluate(body: str, *, before: str = "", language="torch", problem=PROBLEM):

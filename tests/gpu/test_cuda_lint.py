@@ -17,8 +17,8 @@ INPUT = "\n\ndef get_inputs():\n    return [torch.rand(128, 32)]\n"
 
 
 @pytest.fixture(scope="module")
-def linter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Linter]:
-    made = Linter(EvaluateConfig(), device="cuda", cache_dir=tmp_path_factory.mktemp("cache"))
+def linter(new_cache) -> Iterator[Linter]:
+    made = Linter(EvaluateConfig(), device="cuda", cache_dir=new_cache())
     yield made
     made.close()
 

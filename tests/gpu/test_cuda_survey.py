@@ -53,8 +53,8 @@ PROBLEMS = {
 
 
 @pytest.fixture(scope="module")
-def worker(tmp_path_factory) -> Iterator[DeviceWorker]:
-    made = DeviceWorker(CONFIG, "cuda", 0, str(tmp_path_factory.mktemp("cache")))
+def worker(new_cache) -> Iterator[DeviceWorker]:
+    made = DeviceWorker(CONFIG, "cuda", 0, str(new_cache()))
     yield made
     made.close()
 

@@ -49,8 +49,8 @@ BODIES = {
 
 
 @pytest.fixture(scope="module")
-def supervisor(tmp_path_factory):
-    cache_dir = tmp_path_factory.mktemp("cache")
+def supervisor(new_cache):
+    cache_dir = new_cache()
     supply = Supply(in_flight=3, warm_children=4)
     made = Supervisor(CONFIG, device="cuda", cache_dir=cache_dir, supply=supply)
     yield made, cache_dir

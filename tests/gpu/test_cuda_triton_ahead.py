@@ -95,9 +95,9 @@ COMPILED = "if not all(found): raise RuntimeError(f'the device compiled {found.c
 
 
 @pytest.fixture(scope="module")
-def lanes(tmp_path_factory):
+def lanes(new_cache):
     """Returns a builder and a device worker with one cache."""
-    cache_dir = tmp_path_factory.mktemp("cache")
+    cache_dir = new_cache()
     builder = Builder(CONFIG, "cuda", str(cache_dir))
     worker = DeviceWorker(CONFIG, "cuda", 0, str(cache_dir))
     yield builder, worker, cache_dir

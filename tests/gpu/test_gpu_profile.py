@@ -82,8 +82,8 @@ def subject(source, language="torch") -> Subject:
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory) -> Path:
-    made = tmp_path_factory.mktemp("cache")
+def cache(new_cache) -> Path:
+    made = new_cache()
     kept = load_capabilities(cache_dir(), device="cuda")
     if kept is not None:  # what this machine has was looked for already
         save_capabilities(kept, made)

@@ -123,9 +123,9 @@ module = load_inline("product_relu", cpp_sources=[DECLARED], cuda_sources=[TEXT]
 
 
 @pytest.fixture(scope="module")
-def judge_on(tmp_path_factory) -> Iterator[Callable[..., Callable[..., Evaluation]]]:
+def judge_on(new_cache) -> Iterator[Callable[..., Callable[..., Evaluation]]]:
     """Returns a function: track to the evaluation of a forward's body on it."""
-    cache_dir = str(tmp_path_factory.mktemp("cache"))
+    cache_dir = str(new_cache())
     workers: dict[Track, DeviceWorker] = {}
     builder = Builder(CONFIG, "cuda", cache_dir)
 

@@ -158,13 +158,13 @@ def judges(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str,
 
 
 @pytest.fixture(scope="session")
-def builds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def builds(new_cache: Callable[[], Path]) -> Path:
     """The cache of all evaluators: one text is built once, by whichever test is first.
 
     In the cache of this run, if it has one, so that what is timed alone was built beside others.
     """
     cache = os.environ.get(CACHE_VARIABLE)
-    return Path(cache) / "redteam" if cache else tmp_path_factory.mktemp("builds")
+    return Path(cache) if cache else new_cache()
 
 
 @pytest.fixture(scope="session")

@@ -180,6 +180,12 @@ def on_gpu(judges, judge_type, tmp_path_factory) -> Iterator[object]:
     made.close()
 
 
+@pytest.fixture(scope="module")
+def soon_on_gpu_s(on_gpu) -> float:
+    """The same on a GPU."""
+    return soon_of(on_gpu)
+
+
 def soon_of(worker) -> float:
     next_verdict_s(worker)  # opens the session of the problem
     return max(PROMPT_S, BUSY_FACTOR * next_verdict_s(worker))
@@ -217,14 +223,14 @@ def test_redteam_crash_costs_its_candidate_alone(judge_of, soon_s, crash) -> Non
 @pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("crash", [*CRASHES, *GPU_CRASHES])
-def test_redteam_crash_on_a_gpu_costs_its_candidate_alone(on_gpu, crash) -> None:
+def test_redteam_crash_on_a_gpu_costs_its_candidate_alone(on_gpu, soon_on_gpu_s, crash) -> None:
     import torch
 
     body, kinds = {**CRASHES, **GPU_CRASHES}[crash]
-    soon_s = soon_of(on_gpu)
+    next_verdict_s(on_gpu)  # what an earlier crash cost the session is this one's not
     free_bytes, _ = torch.cuda.mem_get_info()
     before = TRITON if "far[" in body else ""
-    crashed(on_gpu, body, kinds, soon_s=soon_s, before=before)
+    crashed(on_gpu, body, kinds, soon_s=soon_on_gpu_s, before=before)
     until_s = time.monotonic() + SETTLED_S
     while torch.cuda.mem_get_info()[0] < free_bytes - SLACK_BYTES:
         assert time.monotonic() < until_s, "device memory is left behind"

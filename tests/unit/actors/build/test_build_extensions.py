@@ -173,8 +173,8 @@ SAID = {
 
 
 @pytest.fixture(scope="module")
-def cache_dir(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("cache")
+def cache_dir(new_cache) -> Path:
+    folder = new_cache()
     assert provide_toolchain(folder) is None
     return folder
 
