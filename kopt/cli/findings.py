@@ -132,8 +132,7 @@ def findings_json(evidence: Evidence, told: Feedback) -> dict[str, Any]:
 def findings_table(evidence: Evidence, told: Feedback) -> str:
     """Return what a person is shown."""
     lines = [f"{evidence.device} ({evidence.arch}), evidence: {evidence.level}"]
-    if evidence.roofline is not None:
-        lines.append(roofline_text(evidence.roofline))
+    lines += filter(None, [roofline_text(evidence)])
     if told.diagnosis is None:
         text = feedback_text(evidence, told)
         return "\n".join(filter(None, [*lines, "", text])) + "\n"

@@ -115,7 +115,7 @@ def _strategy(request: WriteRequest, evidence: Evidence) -> str:
         if each.tier
     ]
     first = next((each.tier for each in _told(evidence, "rules").rules if each.tier), None)
-    roofline = "" if evidence.roofline is None else roofline_text(evidence.roofline)
+    roofline = roofline_text(evidence)
     techniques = [f"- {text}" for text in techniques_of(evidence, tier=first)]
     found: tuple[str, ...] = ()
     if request.telling.feedback == "tools" and request.parent is not None:
@@ -134,8 +134,7 @@ def _throughput(request: WriteRequest, evidence: Evidence) -> str:
         ]
         if shown:
             lines.append(f"Kernel {named(each.kernel)}, of peak: {', '.join(shown)}")
-    if evidence.roofline is not None:
-        lines.append(roofline_text(evidence.roofline))
+    lines.append(roofline_text(evidence))
     return "\n".join(filter(None, lines))
 
 

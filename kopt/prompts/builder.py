@@ -190,10 +190,12 @@ def _task(request: WriteRequest, budget: Budget) -> str:
     again = ""
     if expansion.first_child:
         number = expansion.first_child
-        versions = "One version was" if number == 1 else f"{number} versions were"
-        known, than = "they are not known here", ""
+        versions, them, they_are, theirs = f"{number} versions were", "them", "they are", "theirs"
+        if number == 1:
+            versions, them, they_are, theirs = "One version was", "it", "it is", "that one's"
+        known, than = f"{they_are} not known here", ""
         if request.history.siblings:
-            known, than = "what is known of them stands below", " than theirs, and"
+            known, than = f"what is known of {them} stands below", f" than {theirs}, and"
         again = (
             f"\n{versions} asked for from here before; {known}. Take another idea{than} than the "
             "first that comes to mind."

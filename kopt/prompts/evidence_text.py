@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kopt.evidence import Evidence, KernelEvidence, Roofline, Timeline
+from kopt.evidence import Evidence, KernelEvidence, Timeline
 from kopt.prompts.excerpts import short_line
 from kopt.tools.collect.host_code import fma_share, vector_bits
 from kopt.tools.energy_notes import instructions_in_binary
@@ -127,8 +127,15 @@ def timeline_text(timeline: Timeline) -> str:
     return "; ".join(parts) + "."
 
 
-def roofline_text(roofline: Roofline) -> str:
-    """Return the class of the bottleneck and what it rests on; empty where nothing is known."""
+def roofline_text(evidence: Evidence) -> str:
+    """Return the class of the bottleneck and what it rests on; empty where nothing is known.
+
+    A speed of light that a call beats is none: a CPU's roofs are measured, on a busy host too low,
+    and what fits into a cache need not come from memory.
+    """
+    roofline, timeline = evidence.roofline, evidence.timeline
+    if roofline is None:
+        return ""
     lines = []
     if roofline.bottleneck is not None:
         sure = f", {roofline.confidence} confidence" if roofline.confidence else ""
@@ -146,7 +153,8 @@ def roofline_text(roofline: Roofline) -> str:
             f"{roofline.ridge:.3g} ({roofline.precision or 'the precision in force'})."
         )
     lines.append(disagreement(roofline))
-    if roofline.sol_us is not None:
+    is_beaten = timeline is not None and timeline.e2e_us < (roofline.sol_us or 0.0)
+    if roofline.sol_us is not None and not is_beaten:
         lines.append(f"Speed of light: {roofline.sol_us:.1f} us.")
     return " ".join(filter(None, lines))
 

@@ -90,7 +90,7 @@ def feedback_text(
 
 def _analysis(evidence: Evidence, diagnosis: Diagnosis, *, max_characters: int) -> str:
     """The class, then the findings one level below the section's heading."""
-    parts = ["" if evidence.roofline is None else roofline_text(evidence.roofline)]
+    parts = [roofline_text(evidence)]
     parts += [remark.summary + " " + remark.recommendations[0] for remark in diagnosis.remarks]
     if diagnosis.findings:
         parts.append(
@@ -105,7 +105,7 @@ def _analysis(evidence: Evidence, diagnosis: Diagnosis, *, max_characters: int) 
 
 def _callable(evidence: Evidence) -> str:
     """The class, and that the rest is to be asked for (the reactive arm)."""
-    roofline = "" if evidence.roofline is None else roofline_text(evidence.roofline)
+    roofline = roofline_text(evidence)
     return "\n\n".join(filter(None, (roofline, filled("reactive"))))
 
 

@@ -88,7 +88,7 @@ def test_a_root_that_was_asked_before_asks_for_another_way() -> None:
     made = request("initial")
     again = dataclasses.replace(made, expansion=dataclasses.replace(made.expansion, first_child=1))
     text = user_text(again)
-    assert "One version was asked for from here before; they are not known here. Take" in text
+    assert "One version was asked for from here before; it is not known here. Take" in text
     assert "another idea than the first that" in text
     tried = Tried(
         candidate="c",
@@ -101,7 +101,12 @@ def test_a_root_that_was_asked_before_asks_for_another_way() -> None:
     )
     known = History(siblings=(tried,))
     text = user_text(dataclasses.replace(again, history=known))
-    assert "from here before; what is known of them stands below. Take another idea than" in text
+    assert "One version was asked for from here before; what is known of it stands below." in text
+    assert "Take another idea than that one's, and than the first that comes to mind." in text
+    several = dataclasses.replace(
+        again, expansion=dataclasses.replace(again.expansion, first_child=3)
+    )
+    assert "3 versions were asked for from here before; they are not known" in user_text(several)
     assert "from here before" not in user_text(made)
 
 

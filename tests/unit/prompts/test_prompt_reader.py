@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kopt.evaluation import Check
-from kopt.evidence import Evidence, KernelEvidence, Roofline
+from kopt.evidence import Evidence, KernelEvidence, Roofline, Timeline
 from kopt.memory.entry import entry_of
 from kopt.memory.history import History
 from kopt.memory.recall import Memory
@@ -142,7 +142,20 @@ def test_the_class_says_whose_work_it_is_about_and_how_much_there_is() -> None:
     roofline = Roofline(
         flops=137.4e9, bytes=335.5e6, intensity=409.6, ridge=13.9, bottleneck="compute"
     )
-    assert roofline_text(roofline).startswith(
+    evidence = Evidence(device="cuda", arch="sm_90", level="ncu", roofline=roofline)
+    assert roofline_text(evidence).startswith(
         "Bottleneck of the problem, as the reference computes it: compute. Inputs, weights and "
         "outputs are 336 MB, each moved once; it computes 137 GFLOP. It has 410 FLOP per byte;"
     )
+
+
+@pytest.mark.parametrize(("e2e_us", "is_told"), [(120.0, True), (80.0, False), (None, True)])
+def test_a_speed_of_light_that_a_call_beats_is_not_told(e2e_us, is_told) -> None:
+    evidence = Evidence(
+        device="cpu",
+        arch="x86_64",
+        level="timeline",
+        roofline=Roofline(bottleneck="compute", sol_us=100.0),
+        timeline=None if e2e_us is None else Timeline(e2e_us=e2e_us),
+    )
+    assert ("Speed of light: 100.0 us." in roofline_text(evidence)) == is_told
