@@ -245,11 +245,20 @@ class Duel:
             given_us=baselines.times_us.get(GIVEN),
             num_pairs=len(raced.ratios),
             protocol=protocol,
-            sol_us=self._session.light.sol_us,
+            sol_us=self._sol_us(time_ci_us),
             samples_us=kept_samples(samples_us),
             baseline_samples_us=kept_samples(baseline_samples_us),
         )
         return timing, raised
+
+    def _sol_us(self, time_ci_us: tuple[float, float]) -> float | None:
+        """The speed of light, unless the call surely takes less: then it is none.
+
+        A CPU's memory is measured, on a busy host too slow; a GPU's may have been asked for nothing
+        that its cache did not hold.
+        """
+        sol_us = self._session.light.sol_us
+        return None if sol_us is None or time_ci_us[1] < sol_us else sol_us
 
     def _supported_us(self, raced: Raced) -> list[float]:
         more_us = hidden_us(raced.mine, theirs=raced.theirs, slack=SLACK[self._device])

@@ -7,7 +7,9 @@ import statistics
 
 import pytest
 
+from kopt.actors.supervisor import session
 from kopt.problem import Problem
+from kopt.speed_of_light import Light
 
 CPP = '''
 import ctypes
@@ -102,6 +104,17 @@ def test_a_right_candidate_is_correct_and_timed(judge, candidate) -> None:
 def test_no_call_is_faster_than_light(judge, candidate) -> None:
     timing = judge(candidate()).verdict.timing
     assert 0.0 < timing.sol_share < 1.0
+
+
+@pytest.mark.parametrize(("sol_us", "is_one"), [(1e-3, True), (1e9, False)])
+def test_a_speed_of_light_that_a_call_beats_is_none(
+    judge, candidate, monkeypatch, sol_us, is_one
+) -> None:
+    monkeypatch.setattr(session, "problem_light", lambda *_, **__: Light(sol_us=sol_us))
+    source = f"{judge.problem.source}\n# {sol_us}: another problem to the evaluator\n"
+    made = judge(candidate(), problem=Problem(name="light", source=source))
+    assert made.verdict.kind == "correct", made.verdict.reason
+    assert made.verdict.timing.sol_us == (sol_us if is_one else None)
 
 
 def test_equal_requests_get_equal_checks(judge, candidate) -> None:
