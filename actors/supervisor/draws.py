@@ -230,6 +230,8 @@ def _let_first_go(reference: Reference, drawn: DrawnSets) -> None:
     """The set with the weights as constructed is judged once, and not timed: there is a second."""
     first = drawn.sets[0]
     reference.child.ask("unbind", timeout_s=reference.limit_s, numbers=[0])
+    # Its inputs are the second's, and were counted with either.
+    drawn.held_bytes -= sum(each.spec.num_bytes for each in first.tensors)
     size = output_bytes(first.outputs) + output_bytes(first.outputs64)
     if not first.is_complete or drawn.held_bytes > HELD_SHARE * drawn.available_bytes:
         first.outputs = first.outputs64 = None

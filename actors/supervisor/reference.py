@@ -13,8 +13,8 @@ from kopt.actors.supervisor.child import Child, ChildFailed
 from kopt.actors.supervisor.exchange import let_go_in, new_tensor
 from kopt.actors.supervisor.inputs import JudgedSet, close_all, private, renumber, tensor_numbers
 from kopt.actors.supervisor.settings import Bench
+from kopt.actors.supervisor.two_precisions import same_function
 from kopt.actors.verify.compare import flatten
-from kopt.actors.verify.measure import measure
 from kopt.actors.verify.weights import StateEntry, randomise_parameters
 from kopt.errors import ProblemError
 from kopt.identity import derived_seed
@@ -286,29 +286,6 @@ class Reference:
         answer = self.child.ask("describe_state", timeout_s=self.limit_s)
         entries = state_entries(answer)
         return entries, {row[0] for row in answer["state"] if row[3]}
-
-
-SAME_SHARE = {torch.float16: 0.1, torch.bfloat16: 0.1}
-"""Distance of two precisions of one function, as a share of the norm: rounding stays far below,
-another random draw far above. 0.02 for other dtypes."""
-
-
-def same_function(outputs: object, outputs64: object) -> bool:
-    """Whether outputs of two precisions can be one function's."""
-    for (_, leaf), (_, leaf64) in zip(flatten(outputs), flatten(outputs64), strict=False):
-        if not (isinstance(leaf, torch.Tensor) and isinstance(leaf64, torch.Tensor)):
-            continue
-        if leaf.shape != leaf64.shape:
-            return False
-        if not (leaf.is_floating_point() and leaf.numel()):
-            continue
-        try:
-            found = measure(leaf, reference=leaf, ref64=leaf64, rtol=0.0)
-        except ValueError:  # not finite: such a set is left out
-            continue
-        if found.reference_norm > SAME_SHARE.get(leaf.dtype, 0.02) * found.scale_norm + 1e-6:
-            return False
-    return True
 
 
 def state_entries(answer: dict[str, Any]) -> list[StateEntry]:

@@ -198,7 +198,9 @@ def next_verdict_s(worker) -> float:
     return time.monotonic() - began_s
 
 
-def crashed(worker, body: str, kinds: tuple[str, ...], *, soon_s: float, before: str = "") -> None:
+def assert_costs_itself_alone(
+    worker, body: str, kinds: tuple[str, ...], *, soon_s: float, before: str = ""
+) -> None:
     """A crash gets its verdict, the next one comes soon, and nothing is left."""
     known = left_behind()
     lines = "".join(f"        {line}\n" for line in body.splitlines())
@@ -217,7 +219,7 @@ def crashed(worker, body: str, kinds: tuple[str, ...], *, soon_s: float, before:
 @pytest.mark.parametrize("crash", CRASHES)
 def test_redteam_crash_costs_its_candidate_alone(judge_of, soon_s, crash) -> None:
     body, kinds = CRASHES[crash]
-    crashed(judge_of(), body, kinds, soon_s=soon_s)
+    assert_costs_itself_alone(judge_of(), body, kinds, soon_s=soon_s)
 
 
 @pytest.mark.gpu
@@ -230,7 +232,7 @@ def test_redteam_crash_on_a_gpu_costs_its_candidate_alone(on_gpu, soon_on_gpu_s,
     next_verdict_s(on_gpu)  # what an earlier crash cost the session is this one's not
     free_bytes, _ = torch.cuda.mem_get_info()
     before = TRITON if "far[" in body else ""
-    crashed(on_gpu, body, kinds, soon_s=soon_on_gpu_s, before=before)
+    assert_costs_itself_alone(on_gpu, body, kinds, soon_s=soon_on_gpu_s, before=before)
     until_s = time.monotonic() + SETTLED_S
     while torch.cuda.mem_get_info()[0] < free_bytes - SLACK_BYTES:
         assert time.monotonic() < until_s, "device memory is left behind"
