@@ -82,23 +82,27 @@ class CpuDevice:
         return TimedCalls(each_us, (perf_counter_ns() - first_ns) / 1e3)
 
     def memory(self, *, num_bytes: int) -> Memory:
-        """Measure how fast buffers of this size are filled and summed, at best.
-
-        By one thread too: several wait for each other, and where another process keeps one of their
-        cores all are as slow as that one is late, twenty times what they need.
-        """
+        """Measure how fast buffers of this size are filled and summed, at best."""
         words = max(num_bytes, LEAST_BYTES) // 16
-        threads = torch.get_num_threads()
-        best_ns = _best_ns(words)
-        if threads > 1:
-            torch.set_num_threads(1)
-            try:
-                best_ns = min(best_ns, _best_ns(words))
-            finally:
-                torch.set_num_threads(threads)
-        bytes_per_s = words * 16 / (best_ns / 1e9)
-        most = MOST_BYTES_PER_S_AND_CORE * threads
+        bytes_per_s = words * 16 / (least_of_all_and_one(lambda: _best_ns(words)) / 1e9)
+        most = MOST_BYTES_PER_S_AND_CORE * torch.get_num_threads()
         return Memory(bytes_per_s=bytes_per_s, most_bytes_per_s=max(most, bytes_per_s))
+
+
+def least_of_all_and_one(measure: Callable[[], float]) -> float:
+    """Return the least that a measurement gives with all of torch's threads, and with one.
+
+    Several wait for each other: where another process keeps one of their cores, all are as slow as
+    that one is late, hundreds of times what a short operation needs.
+    """
+    least, threads = measure(), torch.get_num_threads()
+    if threads == 1:
+        return least
+    torch.set_num_threads(1)
+    try:
+        return min(least, measure())
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _best_ns(words: int) -> int:
