@@ -38,7 +38,7 @@ LEVEL = 0.05
 class Slack:
     """By how much more may pass beside an honest candidate's calls than beside the baseline's.
 
-    Both are shares of what passes beside one of the baseline's calls, its head start left out.
+    Both are shares of what passes beside one of the baseline's calls.
     """
 
     middle: float
@@ -74,8 +74,7 @@ def hidden_us(mine: Sequence[Block], *, theirs: Sequence[Block], slack: Slack) -
     """
     means = walsh_means(differences_us(mine, theirs=theirs))
     calls = round(statistics.median(block.calls for block in mine))
-    pause_us = statistics.median(block.pause_us for block in theirs)
-    own_us = max(overhead(theirs).beside_us(calls) - pause_us, 0.0)
+    own_us = overhead(theirs).beside_us(calls)
     found_us = center_of(means) - slack.middle * own_us
     rank = outer_rank(len(mine), level=LEVEL)
     if rank is not None:

@@ -26,7 +26,7 @@ export gpus
 
 tests_of() {
   case $1 in
-    evaluator) echo tests/gpu/test_cuda_{evaluator,exchange,together}.py ;;
+    evaluator) echo tests/gpu/test_cuda_{content,release,evaluator,exchange,together}.py ;;
     redteam) echo tests/redteam ;;
     protocols) echo tests/gpu/test_cuda_timing_protocols.py tests/gpu/test_gpu_provenance.py ;;
     evidence) echo tests/gpu/test_gpu_{profile,timeline}.py ;;

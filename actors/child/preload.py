@@ -81,7 +81,17 @@ class Preload:
         """Load it all; return why forks of this process are of no use now, or nothing."""
         import torch
 
+        from kopt.actors.devices.cuda_image import ImageAhead
+
         has_cuda = torch.version.cuda is not None
+        chain = ImageAhead.begin(self.arch) if has_cuda and self.uses_device and self.arch else None
+        try:
+            return self._load(has_cuda=has_cuda)
+        finally:
+            if chain is not None:
+                chain.finish()
+
+    def _load(self, *, has_cuda: bool) -> str:
         for is_wanted, what, load in (
             (self.compiles, "torch's compiler", load_compiler),
             (self.observes, "what profiles", load_observer),

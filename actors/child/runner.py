@@ -7,6 +7,7 @@ the supervisor made. It never reports a pass: in here, candidate code can lie ab
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -91,7 +92,7 @@ class Runner:
         method = getattr(self, f"do_{operation}")
         fields = {name: value for name, value in command.items() if name != "op"}
         with torch.no_grad():
-            passed = {"fds": fds} if operation in ("map", "adopt") else {}
+            passed = {"fds": fds} if operation in ("open", "map", "adopt") else {}
             answer = dict(method(**passed, **fields) or {})
         if self._device is not None:
             self._device.check()  # what was copied to the supervisor is there when it is told
@@ -99,11 +100,14 @@ class Runner:
 
     # -- setting up ---------------------------------------------------------------------------
 
-    def do_open(self) -> dict[str, Any]:
-        """Make the device's context."""
+    def do_open(self, *, fds: list[int]) -> dict[str, Any]:
+        """Make the device's context, and join the page by which blocks are released, if given."""
         self._device = open_device(self._settings["device"])
         self._pin()
-        return {"sandbox": self._sandbox}
+        for fd in fds:
+            self._device.join(fd)
+            os.close(fd)
+        return {"sandbox": self._sandbox, "pool_words": self._device.pool_words()}
 
     def do_adopt(
         self, *, fds: list[int], environment: dict[str, str], dtype: str | None, folder: str

@@ -30,28 +30,28 @@ def time_block(
     numbers: Sequence[int],
     count: int,
     seed: int,
+    key: int,
     flush: bool,
     pace: Pace,
     copies: bool,
-    pause_us: float | None = None,
+    ticket: int = 0,
 ) -> tuple[KeptBlock, dict[str, Any]]:
     """Time a block of calls, each with a content and a seed of its own; return (kept, answer).
 
     The answer has the times of the calls (with flush: each, else their mean) and of the whole block
-    by the device's clock, how many calls were starved, and the hash of the digests. A pause is what
-    the supervisor sets it to, for as long as it says nothing else.
+    by the device's clock, and the hash of the digests. A block with a ticket waits for its release,
+    and its time is that of what was released; any other's has its preparation in it.
     """
     began_ns = perf_counter_ns()
+    device.pace, device.ticket = pace, ticket
     tensors = {number: tensors_of(sets[number]) for number in numbers}
-    chain = Chain(tensors, seed=seed, count=count, copies=copies)
+    content = device.content(tensors, count=count, key=key, sweeps=flush and pace == "ahead")
+    chain = Chain(content, numbers, seed=seed, count=count, copies=copies)
 
     def before(position: int) -> None:
         chain.before_call(position)
         device.seed(seed + position)
 
-    device.pace = pace
-    if pause_us is not None:
-        device.pause_us = pause_us
     ready_ns = perf_counter_ns()
     timed = device.time_calls(
         call,
@@ -65,9 +65,10 @@ def time_block(
     kept = KeptBlock(
         outputs=chain.outputs, numbers=[turn.number for turn in chain.turns], digests=digests
     )
+    before_us = 0.0 if ticket else (ready_ns - began_ns) / 1e3
     return kept, {
         "calls_us": timed.each_us if flush else [sum(timed.each_us) / count],
-        "total_us": (ready_ns - began_ns) / 1e3 + timed.total_us,
-        "starved": timed.starved,
+        "total_us": before_us + timed.total_us,
         "commitment": commitment(digests),
+        "last": digests[-1] if digests else 0,
     }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:  # drivers name devices without torch, children need no ports
     import torch
 
+    from kopt.actors.child.perturb import Turn
     from kopt.actors.child.tensor_spec import TensorSpec
     from kopt.ports import Target
     from kopt.speed_of_light import Memory
@@ -15,9 +16,10 @@ if TYPE_CHECKING:  # drivers name devices without torch, children need no ports
 DeviceName = Literal["cpu", "cuda"]
 
 Pace = Literal["ahead", "queued", "waiting"]
-"""How the host launches timed calls on a GPU: with a long head start before each (`ahead`); as
-fast as it can (`queued`), or once the device has ended the last (`waiting`), each with a head start
-that makes up for what we do between calls and no more. A CPU has one pace."""
+"""How the host launches timed calls on a GPU: all of a block before the first begins, when it is
+released (`ahead`); as fast as it can (`queued`), or once the device has ended the last (`waiting`),
+each with a head start that makes up for what we do between calls and no more. A CPU has one
+pace."""
 
 Call = Callable[[Sequence[Any]], object]
 """Runs the module once on one input set's arguments."""
@@ -30,9 +32,22 @@ class TimedCalls(NamedTuple):
     """Of each call alone."""
     total_us: float
     """From before the first call to after the last, with what was done between them."""
-    starved: int = 0
-    """Calls that the device was ready for before all of each was launched, so that launching it
-    shows in its time: its head start was too short."""
+
+
+class Content(Protocol):
+    """What the calls of one block are given, and what is kept of what they gave."""
+
+    def refresh(self, turn: Turn) -> None:
+        """Make the content of a turn's input set fresh, by the digest of the call before."""
+        ...
+
+    def take(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Digest the outputs of the call that was made."""
+        ...
+
+    def end(self) -> list[int]:
+        """Put every set back to what was drawn; return the digests of all calls."""
+        ...
 
 
 class Device(Protocol):
@@ -41,8 +56,8 @@ class Device(Protocol):
     name: DeviceName
     pace: Pace
     """Of timed calls that are flushed."""
-    pause_us: float
-    """Head start of the host before each of them, at the pace `ahead`; a CPU has none."""
+    ticket: int
+    """Of the release that the next block waits for; 0 for none."""
 
     def set_up(self, *, num_threads: int, matmul_tf32: bool, cudnn_tf32: bool) -> None:
         """Pin what the ladder pins, the same for every role."""
@@ -72,6 +87,31 @@ class Device(Protocol):
         """
         ...
 
+    def join(self, fd: int) -> None:
+        """Map the page by which blocks are released; the descriptor stays the caller's.
+
+        Raises:
+            RuntimeError: this device has no use for it.
+        """
+        ...
+
+    def pool_words(self) -> int:
+        """Return the words of the pool that is swept between calls; 0 where there is none."""
+        ...
+
+    def content(
+        self, sets: Mapping[int, Sequence[torch.Tensor]], *, count: int, key: int, sweeps: bool
+    ) -> Content:
+        """Return the content of a block of calls.
+
+        Args:
+            sets: number to the tensors of that input set, unperturbed.
+            count: calls of the block.
+            key: secret that stands for the digest before the first; a release brings its own.
+            sweeps: whether the pool is swept before each call, where there is one.
+        """
+        ...
+
     def time_calls(
         self,
         call: Call,
@@ -88,7 +128,7 @@ class Device(Protocol):
             arguments: in the order to be run.
             before: called with the position before each call; not part of the call's time.
             after: called with the outputs right after each call, likewise.
-            flush: evict the caches before each call, where the device can.
+            flush: whether calls are told apart, cold where the device can.
         """
         ...
 

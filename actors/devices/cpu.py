@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns  # bound before a candidate could patch the time module
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from kopt.actors.child.content import HostContent
 from kopt.actors.child.tensor_spec import TensorSpec
 from kopt.actors.devices.base import Call, DeviceName, Pace, TimedCalls
 from kopt.speed_of_light import Memory
@@ -30,7 +31,7 @@ class CpuDevice:
 
     name: DeviceName = "cpu"
     pace: Pace = "ahead"
-    pause_us: float = 0.0
+    ticket: int = 0
 
     def set_up(self, *, num_threads: int, matmul_tf32: bool, cudnn_tf32: bool) -> None:
         """Pin the number of threads; there is no TF32 here."""
@@ -48,6 +49,25 @@ class CpuDevice:
             RuntimeError: always.
         """
         raise RuntimeError(f"descriptor {fd} ({spec}): a CPU has no memory of its own to map")
+
+    def join(self, fd: int) -> None:
+        """Nothing waits here for a release.
+
+        Raises:
+            RuntimeError: always.
+        """
+        raise RuntimeError(f"descriptor {fd}: calls on a CPU are not queued")
+
+    def pool_words(self) -> int:
+        """Return 0: caches are as the calls leave them."""
+        return 0
+
+    def content(
+        self, sets: Mapping[int, Sequence[torch.Tensor]], *, count: int, key: int, sweeps: bool
+    ) -> HostContent:
+        """Return the content of a block of calls."""
+        del count, sweeps
+        return HostContent(sets, key=key)
 
     def seed(self, value: int) -> None:
         """Seed the host's default generator."""

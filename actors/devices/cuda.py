@@ -1,23 +1,25 @@
-"""The `cuda` device: events time each call, cold, in a stream that the host is ahead of.
+"""The `cuda` device: events time each call, cold, in a stream that is queued before it begins.
 
-Order on the stream: a pause, the flush of the L2, fresh input content, begin, the call, end, the
-digest of its output. The pause lets the host launch the call before the device gets to it, so that
-launch latency is hidden as in a busy stream; it comes before the fresh content, so that work
-sneaked onto another stream starts from stale input; and an output that is not there when the
-stream reaches the end is digested as it is, and no other is accepted later. Source: exploits 27,
-33, §E2. How long it must be depends on the call and on how busy the host is: calls that the device
-was ready for too early are counted, and the supervisor sets the pause by them. At other paces
-(timing protocols made to compare with published figures) the order is the same, the pause shorter.
+At the pace `ahead`, all calls of a block are queued behind a wait, with what comes between them
+(cuda_content.py); the supervisor releases them (cuda_gate.py). So what launching them takes is
+hidden as in a busy stream, nothing between the calls is idle, and what passes from the release to
+the end, by the supervisor's clock, is what the device needs. A call that waits for the device
+itself, or launches more than fits the queue, is released before all is queued.
+
+At other paces (timing protocols made to compare with published figures) a pause and a buffer that
+is overwritten come before each call, in their order.
 
 Before each block what a candidate made resident in the L2 is let go, and before each call no part
-of it is set aside for such lines: a flush does not evict them. Source: exploits 32.
+of it is set aside for such lines: a flush does not evict them. Source: exploits 27, 32, 33, §E2.
 """
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -27,6 +29,8 @@ from kopt.actors.build.gpu_facts import gpu_in_view
 from kopt.actors.child.module import StageFailed
 from kopt.actors.child.tensor_spec import TensorSpec
 from kopt.actors.devices.base import Call, DeviceName, Pace, TimedCalls
+from kopt.actors.devices.cuda_content import CudaContent, Kernels
+from kopt.actors.devices.cuda_gate import CudaGate
 from kopt.actors.devices.cuda_l2 import PersistingL2
 from kopt.actors.devices.cuda_memory import let_go, map_device_tensor
 from kopt.candidate import Language
@@ -36,12 +40,6 @@ from kopt.speed_of_light import Memory, gpu_bytes_per_s
 if TYPE_CHECKING:
     from kopt.ports import Target
 
-FLUSH_FACTOR = 2
-"""The flush buffer's size over the L2's."""
-
-PAUSE_US = 500.0
-"""Head start of the host where nobody says how long: more than launching fresh content and a call
-takes on a calm host, unless the call launches many kernels."""
 FRESH_PAUSE_US = 150
 """At other paces: about what launching fresh content takes the host."""
 PUBLISHED_FLUSH_BYTES = 256 << 20
@@ -62,14 +60,17 @@ class CudaDevice:
 
     name: DeviceName = "cuda"
     pace: Pace = "ahead"
-    pause_us: float = PAUSE_US
+    ticket: int = 0
 
     def __init__(self) -> None:
-        """Make the context, and the buffers that evict the L2."""
+        """Make the context, and what evicts the L2.
+
+        Raises:
+            RuntimeError: our kernels cannot be compiled for this device (cuda_image.py).
+        """
         torch.cuda.init()  # type: ignore[no-untyped-call]
-        properties = torch.cuda.get_device_properties(0)
-        flush_bytes = FLUSH_FACTOR * max(int(properties.L2_cache_size), 32 << 20)
-        self._flush = _buffer(flush_bytes)
+        self._kernels = Kernels()
+        self._gate: CudaGate | None = None
         self._published_flush: torch.Tensor | None = None
         self._persisting_l2 = PersistingL2()
 
@@ -91,11 +92,30 @@ class CudaDevice:
         """
         return map_device_tensor(fd, spec)
 
+    def join(self, fd: int) -> None:
+        """Map the page by which blocks are released; the descriptor stays the caller's.
+
+        Raises:
+            RuntimeError: the driver refuses.
+        """
+        self._gate = CudaGate(fd)
+
+    def pool_words(self) -> int:
+        """Return the words of the pool that is swept between calls."""
+        return self._kernels.pool.numel()
+
+    def content(
+        self, sets: Mapping[int, Sequence[torch.Tensor]], *, count: int, key: int, sweeps: bool
+    ) -> CudaContent:
+        """Return the content of a block of calls on the current stream."""
+        self._content = CudaContent(self._kernels, sets, count=count, key=key, sweeps=sweeps)
+        return self._content
+
     def seed(self, value: int) -> None:
         """Seed both default generators, directly.
 
         torch.manual_seed looks at every kind of device, which takes tens of microseconds: before
-        each timed call, that would eat up the host's head start.
+        each timed call, a block would be queued for longer than it runs.
         """
         torch.default_generator.manual_seed(value)
         torch.cuda.default_generators[0].manual_seed(value)
@@ -117,7 +137,9 @@ class CudaDevice:
         after: Callable[[object], None],
         flush: bool,
     ) -> TimedCalls:
-        """Time each call by events; with `flush` cold, behind a pause.
+        """Time each call by events; with `flush` cold at a pace other than `ahead`.
+
+        All that is ours goes to the stream that is current now, whatever a call makes current.
 
         Raises:
             StageFailed: somebody has replaced what events are made of. A tripwire: spans that are
@@ -125,32 +147,42 @@ class CudaDevice:
         """
         pairs = [(_Event(enable_timing=True), _Event(enable_timing=True)) for _ in arguments]
         first, last = _Event(enable_timing=True), _Event(enable_timing=True)
-        buffer, pause_us = self._flush, self.pause_us
-        if self.pace != "ahead":
-            buffer, pause_us = self._published_buffer(), FRESH_PAUSE_US
+        stream = torch.cuda.current_stream()
+        is_published = flush and self.pace != "ahead"
         _synchronize()
         self._persisting_l2.let_go()
-        starved = 0
-        first.record()
-        for position, (each, (begin, end)) in enumerate(zip(arguments, pairs, strict=True)):
-            if self.pace == "waiting":
-                _synchronize()
-            if self._persisting_l2.set_aside_bytes():  # by the call before
-                self._persisting_l2.let_go()
-            if flush:
-                _pause(int(pause_us * CYCLES_PER_US))
-                buffer.zero_()
-            before(position)
-            begin.record()
-            out = call(each)
-            end.record()
-            starved += begin.query()  # it is at the call, and all of it was launched only now
-            after(out)
-        last.record()
+        with self._released(stream):
+            first.record(stream)
+            for position, (each, (begin, end)) in enumerate(zip(arguments, pairs, strict=True)):
+                if self.pace == "waiting":
+                    _synchronize()
+                if self._persisting_l2.set_aside_bytes():  # by the call before
+                    self._persisting_l2.let_go()
+                if is_published:
+                    _pause(FRESH_PAUSE_US * CYCLES_PER_US)
+                    self._published_buffer().zero_()
+                before(position)
+                begin.record(stream)
+                out = call(each)
+                end.record(stream)
+                after(out)
+            last.record(stream)
         _synchronize()
         _check_clock()
         each_us = [begin.elapsed_time(end) * 1e3 for begin, end in pairs]
-        return TimedCalls(each_us, first.elapsed_time(last) * 1e3, starved)
+        return TimedCalls(each_us, first.elapsed_time(last) * 1e3)
+
+    @contextmanager
+    def _released(self, stream: torch.cuda.Stream) -> Iterator[None]:
+        """Queue what is queued here behind a release, and a report behind it, if there is one."""
+        if not self.ticket:
+            yield
+            return
+        assert self._gate is not None, "a page is joined before a block is released by it"
+        handle = ctypes.c_void_p(stream.cuda_stream)
+        self._gate.hold(self.ticket, key_to=self._content.key_at, stream=handle)
+        yield
+        self._gate.report(self.ticket, digest_at=self._content.last_at, stream=handle)
 
     def _published_buffer(self) -> torch.Tensor:
         if self._published_flush is None:

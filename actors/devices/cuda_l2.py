@@ -14,9 +14,10 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from kopt.actors.devices.cuda_driver import DRIVER
+
 PERSISTING_L2_CACHE_SIZE = 0x06
 """CU_LIMIT_PERSISTING_L2_CACHE_SIZE."""
-DRIVER = "libcuda.so.1"
 
 
 class PersistingL2:

@@ -13,18 +13,17 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
 
 import torch
 
 from kopt.actors.child.memory import DTYPES
 from kopt.actors.child.tensor_spec import Lent, Place, TensorSpec
+from kopt.actors.devices.cuda_driver import ask, ref
 
 _POSIX_FD = 1
 _ON_DEVICE = 1
 _PINNED = 1
 _READ_WRITE = 3
-_OUT_OF_MEMORY = 2
 SPARE_BYTES = 1 << 30
 """That torch may keep for later in a process: less is not worth a call of the driver."""
 
@@ -91,29 +90,29 @@ class DeviceBlock:
         if handle is None:
             self._allocate()
         try:
-            _ask(
+            ask(
                 "cuMemAddressReserve",
-                _ref(self._address),
+                ref(self._address),
                 _size(self._size),
                 _size(0),
                 ctypes.c_uint64(0),
                 _flags,
             )
-            _ask("cuMemMap", self._address, _size(self._size), _size(0), self._handle, _flags)
+            ask("cuMemMap", self._address, _size(self._size), _size(0), self._handle, _flags)
             self._is_mapped = True
             access = _Access(_here(), _READ_WRITE)
-            _ask("cuMemSetAccess", self._address, _size(self._size), _ref(access), _size(1))
+            ask("cuMemSetAccess", self._address, _size(self._size), ref(access), _size(1))
         except BaseException:
             self.close()
             raise
 
     def _allocate(self) -> None:
-        wanted = (_ref(self._handle), _size(self._size), _ref(_properties()), _flags)
+        wanted = (ref(self._handle), _size(self._size), ref(_properties()), _flags)
         try:
-            _ask("cuMemCreate", *wanted)
+            ask("cuMemCreate", *wanted)
         except MemoryError:
             torch.cuda.empty_cache()  # it may be here that the memory is
-            _ask("cuMemCreate", *wanted)
+            ask("cuMemCreate", *wanted)
 
     @classmethod
     def imported(cls, fd: int, *, num_bytes: int) -> DeviceBlock:
@@ -123,7 +122,7 @@ class DeviceBlock:
             RuntimeError: it is no such descriptor.
         """
         handle = ctypes.c_uint64()
-        _ask("cuMemImportFromShareableHandle", _ref(handle), ctypes.c_void_p(fd), _POSIX_FD)
+        ask("cuMemImportFromShareableHandle", ref(handle), ctypes.c_void_p(fd), _POSIX_FD)
         return cls(num_bytes, handle=handle.value)
 
     def export(self) -> int:
@@ -133,7 +132,7 @@ class DeviceBlock:
             RuntimeError: the driver refuses.
         """
         fd = ctypes.c_int(-1)
-        _ask("cuMemExportToShareableHandle", _ref(fd), self._handle, _POSIX_FD, _flags)
+        ask("cuMemExportToShareableHandle", ref(fd), self._handle, _POSIX_FD, _flags)
         os.set_inheritable(fd.value, False)  # noqa: FBT003 - its own signature
         return fd.value
 
@@ -146,13 +145,13 @@ class DeviceBlock:
         """Unmap it, once the device has ended what uses it. A second time does nothing."""
         if self._is_mapped:
             torch.cuda.synchronize()
-            _ask("cuMemUnmap", self._address, _size(self._size))
+            ask("cuMemUnmap", self._address, _size(self._size))
             self._is_mapped = False
         if self._address.value:
-            _ask("cuMemAddressFree", self._address, _size(self._size))
+            ask("cuMemAddressFree", self._address, _size(self._size))
             self._address.value = 0
         if self._handle.value:
-            _ask("cuMemRelease", self._handle)
+            ask("cuMemRelease", self._handle)
             self._handle.value = 0
 
     @property
@@ -248,10 +247,6 @@ def _size(value: int) -> ctypes.c_size_t:
     return ctypes.c_size_t(value)
 
 
-def _ref(value: Any) -> Any:  # noqa: ANN401 - ctypes types no references
-    return ctypes.byref(value)
-
-
 def _here() -> _Location:
     return _Location(_ON_DEVICE, torch.cuda.current_device())
 
@@ -261,21 +256,7 @@ def _properties() -> _AllocationProperties:
 
 
 @cache
-def _driver() -> ctypes.CDLL:
-    torch.zeros(1, device="cuda")  # the context that torch works in is current from here on
-    return ctypes.CDLL("libcuda.so.1")
-
-
-@cache
 def _granularity() -> int:
     size = ctypes.c_size_t()
-    _ask("cuMemGetAllocationGranularity", _ref(size), _ref(_properties()), 0)
+    ask("cuMemGetAllocationGranularity", ref(size), ref(_properties()), 0)
     return int(size.value)
-
-
-def _ask(name: str, *arguments: object) -> None:
-    code = int(getattr(_driver(), name)(*arguments))
-    if code == _OUT_OF_MEMORY:
-        raise MemoryError("the device has no room for another block")
-    if code:
-        raise RuntimeError(f"{name}: CUDA driver error {code}")

@@ -6,7 +6,8 @@ of the calls, run them later, all at once, or elsewhere. Why that does not pay:
 * What a call is given depends on the digest of the output before it (chain.py): calls cannot be
   made ahead, together, or out of order, and none can be left out without making its output up.
 * The hash that comes with a block's time binds the child to the digests of all its outputs. An
-  output handed over later must have its digest, so that work put off shows as a mismatch.
+  output handed over later must have its digest, so that work put off shows as a mismatch. On a
+  GPU the last digest comes from the device with the end of the block.
 * Which block is asked about, and which of its calls, is drawn after the block was made; up to
   then every block is the same command. A made-up output is found wrong with the chance that its
   call is looked at, and a share p of made-up calls gains no more than p of the time.
@@ -50,12 +51,11 @@ FIRST_SHARE, LATER_SHARE, FIRST_BLOCKS = 0.25, 0.1, 8
 known to be left alone."""
 MAX_OUTPUTS = 8
 """Outputs of one audit whose digests are checked."""
-MAX_COMPARED = 2
-"""Of those, how many are compared with the reference's; one where its inputs and outputs are
-large."""
 MAX_BYTES = 64 << 20
 """Of the outputs of one audit together; one is always asked for."""
 LARGE_BYTES = 16 << 20
+"""Of those outputs two are compared with the reference's; one where its inputs and outputs are
+larger."""
 
 
 class Auditor:
@@ -111,11 +111,16 @@ class Auditor:
         self._child.ask("unmap", timeout_s=self._limit_s, numbers=numbers)
         close_all(each for group in buffers for each in group)
         digests = _digests(answer, expected=made.calls)
-        if digests is None:
+        if digests is None or digests[-1] != made.last:
             raise self._cheated("a timed block has no digest for each of its calls")
         self._check_digests(made, answer, digests, calls=calls, taken=taken)
         for position in self._compared(made, digests, calls):
-            given = made.given(calls[position], sizes=self._watch.sizes, digests=digests)
+            given = made.given(
+                calls[position],
+                sizes=self._watch.sizes,
+                digests=digests,
+                place=self._bench.exchange,
+            )
             self._check_values(given, answer, position, taken[position])
         for number in made.numbers:
             check_inputs(
@@ -131,19 +136,25 @@ class Auditor:
         return self._bench.config.timeouts.correctness_s
 
     def _chosen(self, made: Made, *, size: int) -> list[int]:
+        """Calls to ask for, the last among them: with its output the block was over."""
         count = max(1, min(made.calls, MAX_OUTPUTS, MAX_BYTES // max(size, 1)))
-        return self._rng.sample(range(made.calls), count)
+        if count == 1:
+            return [self._rng.choice((made.calls - 1, self._rng.randrange(made.calls)))]
+        return [made.calls - 1, *self._rng.sample(range(made.calls - 1), count - 1)]
 
     def _compared(self, made: Made, digests: list[int], calls: list[int]) -> list[int]:
-        """Positions of the outputs to compare: the first drawn, and one that is there twice.
+        """Positions of the outputs to compare: the first, and another, one that is there twice.
 
         Two calls may well give the same; one that was left out gives what another gave.
         """
+        if len(calls) == 1:
+            return [0]
+        often = Counter(digests)
+        others = self._rng.sample(range(1, len(calls)), len(calls) - 1)
+        chosen = [0, max(others, key=lambda at: often[digests[calls[at]]])]
         judged = self._session.sets[made.numbers[0]]
         size = sum(each.spec.num_bytes for each in judged.tensors) + output_bytes(judged.outputs)
-        count = 1 if size > LARGE_BYTES else MAX_COMPARED
-        often = Counter(digests)
-        return sorted(range(len(calls)), key=lambda at: -often[digests[calls[at]]])[:count]
+        return chosen if size <= LARGE_BYTES else [self._rng.choice(chosen)]
 
     def _check_digests(
         self,
@@ -162,8 +173,7 @@ class Auditor:
         if commitment(digests) != made.commitment:
             raise self._cheated("the digests of a timed block are not those it came with")
         for position, call in enumerate(calls):
-            given = made.given(call, sizes=self._watch.sizes, digests=digests)
-            judged = self._session.sets[given.number]
+            judged = self._session.sets[made.number(call)]
             check_notes(answer, position, judged, trail=self._trail)
             check_form(judged.outputs, answer, position, taken[position], trail=self._trail)
             if _digest(answer, position, taken[position]) != digests[call]:

@@ -30,6 +30,7 @@ from kopt.actors.child.channel import (
 from kopt.actors.child.tensor_spec import Shareable, TensorSpec, spec_from_json
 from kopt.actors.supervisor.confinement import confinement_of
 from kopt.actors.supervisor.environment import child_environment
+from kopt.actors.supervisor.gate import Gate, Release
 from kopt.actors.supervisor.last_words import LastWords
 from kopt.actors.supervisor.zygote import Zygote
 from kopt.verdict import bounded_log
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 OPEN_S = 60.0
 """Making the device's context."""
+ANSWER_S = 1.0
+"""At least, to an answer whose calls were waited for already."""
 
 
 class ChildFailed(Exception):
@@ -127,8 +130,11 @@ class Child:
         self._output = LastWords(forked.output)
         self._status: int | None = None
         self._next_number = 0
+        self._gate: Gate | None = None
         self.sandbox = "none"
         """The level in force, once it was opened."""
+        self.pool_words = 0
+        """Of the pool that it sweeps between timed calls, once it was opened."""
 
     @property
     def pid(self) -> int:
@@ -141,12 +147,19 @@ class Child:
         return "pid" in self.sandbox.split("+")
 
     def open(self) -> None:
-        """Make the device's context.
+        """Make the device's context, and on a GPU the page by which its blocks are released.
+
+        Nothing untrusted has run in the child yet.
 
         Raises:
             ChildFailed: it cannot be made.
         """
-        self.sandbox = str(self.ask("open", timeout_s=OPEN_S).get("sandbox", "none"))
+        if self._settings["device"] == "cuda":
+            self._gate = Gate()
+        fds = [] if self._gate is None else [self._gate.fd]
+        answer = self.ask("open", timeout_s=OPEN_S, fds=fds)
+        self.sandbox = str(answer.get("sandbox", "none"))
+        self.pool_words = int(answer.get("pool_words", 0))
 
     def ask(
         self,
@@ -165,6 +178,42 @@ class Child:
         with self._turn():
             self._send(operation, fds=fds, **fields)
             return self._receive(operation, timeout_s=timeout_s)
+
+    def ask_released(
+        self,
+        operation: str,
+        *,
+        timeout_s: float,
+        patience_s: float,
+        key: int,
+        **fields: Any,  # noqa: ANN401 - JSON values
+    ) -> tuple[dict[str, Any], Release]:
+        """Run a command whose calls are queued on the device, and let them go.
+
+        Args:
+            operation: of the command.
+            timeout_s: from when they go.
+            patience_s: after which they go though not all are queued.
+            key: that goes with them.
+            fields: of the command.
+
+        Returns:
+            The answer, and when the calls went and were done.
+
+        Raises:
+            ChildFailed: as `ask`.
+        """
+        assert self._gate is not None, "a child is opened before it is timed"
+        with self._turn():
+            self._send(operation, ticket=self._gate.next_ticket(), key=0, **fields)
+            release = self._gate.release(
+                key=key,
+                patience_s=patience_s,
+                limit_s=timeout_s,
+                has_answered=lambda: self._channel.wait(0.0),
+            )
+            left_s = timeout_s - release.wall_us / 1e6
+            return self._receive(operation, timeout_s=max(left_s, ANSWER_S)), release
 
     def tell(self, operation: str, *, fds: Sequence[int] = (), **fields: Any) -> None:  # noqa: ANN401 - JSON
         """Send a command, which holds the device until its `answer` is fetched.
@@ -307,6 +356,8 @@ class Child:
             self._channel.close()
             self._status = self._zygote.end(self._forked)
             self._output.close()
+            if self._gate is not None:
+                self._gate.close()
             shutil.rmtree(self._scratch, ignore_errors=True)
         return self._status
 

@@ -29,9 +29,8 @@ from kopt.actors.supervisor.trail import Trail
 from kopt.actors.supervisor.two_clocks import blocks_disagree
 from kopt.drift import is_calm
 from kopt.errors import ProblemError
-from kopt.head_start import UNTRUSTED_MOST_US, HeadStart
 from kopt.hidden_time import Slack, hidden_us
-from kopt.overhead import Block
+from kopt.overhead import Block, until_answered
 from kopt.racing import Race, speedup_interval
 from kopt.timing import GIVEN, Baseline, Timing, kept_samples, median_ci
 from kopt.timing_protocol import figure_ci_us, figure_us, figures_speedup
@@ -99,7 +98,6 @@ class Duel:
             timing=bench.config.timing,
             limit_s=bench.config.timeouts.timing_s,
             rng=rng,
-            head_start=HeadStart(most_us=UNTRUSTED_MOST_US),
         )
         self.auditor = Auditor(bench, session, loaded, self.watch, trail=trail, rng=rng)
 
@@ -146,7 +144,7 @@ class Duel:
         if self._timing.protocol == "abba":
             race = self._race
             with held(self.watch.child):
-                trusted(self._session, self._session.baselines.watch(baseline).find_head_start)
+                trusted(self._session, self._session.baselines.watch(baseline).find_depth)
         ours: list[Block] = []
         theirs: list[Block] = []
         for number in range(1, BUSY_RACES + 1):
@@ -166,7 +164,9 @@ class Duel:
         return timing, raised
 
     def _disagreement(self, mine: list[Block], theirs: list[Block]) -> str | None:
-        return blocks_disagree(mine, reference=theirs, device=self._device)
+        return blocks_disagree(mine, reference=theirs, device=self._device) or blocks_disagree(
+            until_answered(mine), reference=until_answered(theirs), device=self._device
+        )
 
     def _race(self, baseline: Baseline) -> Raced:
         other = self._session.baselines.watch(baseline)
@@ -261,7 +261,12 @@ class Duel:
         return None if sol_us is None or time_ci_us[1] < sol_us else sol_us
 
     def _supported_us(self, raced: Raced) -> list[float]:
-        more_us = hidden_us(raced.mine, theirs=raced.theirs, slack=SLACK[self._device])
+        slack = SLACK[self._device]
+        ended = until_answered(raced.mine), until_answered(raced.theirs)
+        more_us = max(
+            hidden_us(mine, theirs=theirs, slack=slack)
+            for mine, theirs in ((raced.mine, raced.theirs), ended)
+        )
         return [block.call_us + more_us for block in raced.mine]
 
 

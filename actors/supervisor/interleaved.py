@@ -1,8 +1,8 @@
 """The blocks of a race: a candidate's and a baseline's in turn, in an order that a coin decides.
 
-Both sides have the same head start on a GPU. Where blocks of either show that it is too short, it
-is made longer for both and the race begins again, which it does at most as often as a head start
-can be doubled (kopt.head_start): no pair is left out for what it shows.
+On a GPU both sides have blocks of no more calls than either has queued whole. Where blocks of
+either show that these are too many, both have fewer and the race begins again, which it does at
+most as often as a depth can be halved (kopt.queue_depth): no pair is left out for what it shows.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kopt.actors.supervisor.stopwatch import Stopwatch
-from kopt.head_start import FEWEST_BLOCKS, make_alike
 from kopt.overhead import Block
+from kopt.queue_depth import FEWEST_BLOCKS, make_alike
 from kopt.racing import Race, pair_ratios
 from kopt.timing import Baseline
 
@@ -68,7 +68,7 @@ def run_race(
         Whatever a block of either side raises.
     """
     while True:
-        make_alike(mine.watch.head_start, theirs.watch.head_start)
+        make_alike(mine.watch.depth, theirs.watch.depth)
         raced = _pairs(Raced(baseline), mine, theirs, race=new_race(), rng=rng)
         if raced is not None:
             return raced
@@ -77,7 +77,7 @@ def run_race(
 def _pairs(
     raced: Raced, mine: Side, theirs: Side, *, race: Race, rng: random.Random
 ) -> Raced | None:
-    """Fill in a race's pairs; None where its head start turns out to be too short."""
+    """Fill in a race's pairs; None where its blocks turn out to be too many calls."""
     while race.state == "continue":
         mine_calls, their_calls = block_calls(mine.watch.full, theirs.watch.full)
         mine_calls = min(mine_calls, mine.watch.most_calls)
@@ -91,7 +91,7 @@ def _pairs(
             my_block = mine.block(mine_calls)
         raced.mine.append(my_block)
         raced.theirs.append(their_block)
-        if _is_starved(mine, raced.mine) or _is_starved(theirs, raced.theirs):
+        if _is_too_deep(mine, raced.mine) or _is_too_deep(theirs, raced.theirs):
             return None
         race.observe(
             pair_ratios([their_block.call_us], candidate_us=[my_block.call_us]),
@@ -101,8 +101,8 @@ def _pairs(
     return raced
 
 
-def _is_starved(side: Side, blocks: list[Block]) -> bool:
-    return len(blocks) >= FEWEST_BLOCKS and side.watch.head_start.learn(blocks)
+def _is_too_deep(side: Side, blocks: list[Block]) -> bool:
+    return len(blocks) >= FEWEST_BLOCKS and side.watch.depth.learn(blocks)
 
 
 def block_calls(mine: int, theirs: int) -> tuple[int, int]:

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from kopt.actors.child.perturb import Perturbation, perturbation, turns
+from kopt.actors.child.perturb import Perturbation, Turn, perturbation, turns
+from kopt.actors.child.tensor_spec import Place
+from kopt.actors.devices.pool import kept_pool, swept, wrapped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +33,42 @@ class Made:
     calls: int
     commitment: str
     """Hash of the digests, as the child sent it with the block's time; untrusted."""
+    last: object
+    """The last digest, likewise."""
+    key: int = 0
+    """Secret that stands for the digest before the first call."""
+    pool_words: int = 0
+    """Of the pool that was swept before each call; 0 for none."""
+
+    def number(self, call: int) -> int:
+        """Return the input set of a call."""
+        return self._turn(call).number
 
     def given(
-        self, call: int, *, sizes: Mapping[int, Sequence[int]], digests: Sequence[int]
+        self,
+        call: int,
+        *,
+        sizes: Mapping[int, Sequence[int]],
+        digests: Sequence[int],
+        place: Place = "cpu",
     ) -> GivenCall:
-        """Return what a call was given, if the digests of the block are these."""
-        turn = next(islice(turns(self.numbers, seed=self.seed), call, None))
-        before = digests[call - 1] if call else 0
+        """Return what a call was given, if the digests of the block are these.
+
+        Args:
+            call: its position.
+            sizes: number of elements of each tensor of the input sets.
+            digests: of all calls.
+            place: where a pool is swept.
+        """
+        turn = self._turn(call)
+        before = digests[call - 1] if call else self.key
+        if self.pool_words:
+            before = wrapped(before + swept(kept_pool(self.pool_words, place), before))
         return GivenCall(
             number=turn.number,
             perturbation=perturbation(turn, sizes[turn.number], digest=before),
             seed=self.seed + call,
         )
+
+    def _turn(self, call: int) -> Turn:
+        return next(islice(turns(self.numbers, seed=self.seed), call, None))

@@ -43,10 +43,10 @@ class Rematch:
         """
         return self._duel.believable(trail=Trail())
 
-    def pauses_us(self) -> tuple[float, float]:
-        """Return the head start that the candidate's calls have on a GPU, and the baseline's."""
+    def depths(self) -> tuple[int, int]:
+        """Return how many calls a block has at most on a GPU: the candidate's, the baseline's."""
         theirs = self._baselines.watch(self._baselines.best())
-        return self._duel.watch.head_start.pause_us, theirs.head_start.pause_us
+        return self._duel.watch.depth.calls, theirs.depth.calls
 
 
 class RaceStudy(Supervisor):

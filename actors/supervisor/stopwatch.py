@@ -1,7 +1,8 @@
 """Timing one child's module: blocks of calls, by its device's clock and by ours.
 
-Whether the child's clock is believed, two_clocks.py says. On a GPU each call has a head start of
-the host (kopt.head_start), as long as is found when the module is warmed up.
+Whether the child's clock is believed, two_clocks.py says. On a GPU a block is queued, and released
+by us (gate.py); how many calls are queued whole is found when the module is warmed up
+(kopt.queue_depth).
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ from typing import Any
 
 from kopt.actors.config import TimingConfig
 from kopt.actors.devices.base import DeviceName, Pace
-from kopt.actors.supervisor.child import Child
+from kopt.actors.supervisor.child import Child, ChildFailed
+from kopt.actors.supervisor.gate import Release
 from kopt.actors.supervisor.made import Made
-from kopt.actors.supervisor.told_times import told_starved, told_times
+from kopt.actors.supervisor.told_times import told_times
 from kopt.actors.supervisor.waiting import free_share, threads_waited_ns
-from kopt.head_start import HeadStart
 from kopt.overhead import Block
+from kopt.queue_depth import MOST_CALLS, QueueDepth
 
 MAX_CALLS = 2_000
-"""Calls of one block at most."""
-MAX_CUDA_CALLS = 40
-"""The same on a GPU, where each call is timed by itself, cold."""
+"""Calls of one block at most, on a CPU."""
 KEPT_BYTES: dict[DeviceName, int] = {"cpu": 256 << 20, "cuda": 1 << 30}
 """Most that the outputs of one block may take, which its child keeps; on a GPU device memory."""
 WARM_UP_CALLS = 3
 WARM_UP_S = 0.2
 """Work before anything counts: clocks rise, caches of compiled kernels fill."""
-SETTLE_CALLS = 8
-"""Of a block that shows whether the head start suffices."""
+QUEUE_S, VAIN_QUEUE_S = 0.02, 0.004
+"""After which a block is released though it is not queued whole: launching as much as a queue holds
+takes a busy host no longer. Where not even one call is, what is there soon is all there will be."""
 
 
 class Stopwatch:
@@ -49,7 +50,7 @@ class Stopwatch:
         timing: TimingConfig,
         limit_s: float,
         rng: random.Random,
-        head_start: HeadStart | None = None,
+        depth: QueueDepth | None = None,
     ) -> None:
         """Take a child whose module has run once.
 
@@ -63,7 +64,7 @@ class Stopwatch:
             timing: how long blocks are.
             limit_s: deadline of one block.
             rng: secret; decides the order and the contents.
-            head_start: of its calls on a GPU; None: a trusted child's, not known yet.
+            depth: of its blocks on a GPU; None: not known yet.
         """
         self.child = child
         """Whose module is timed."""
@@ -72,16 +73,16 @@ class Stopwatch:
         self._copies = copies
         self.device = device
         """Kind of device that it computes on."""
-        self.head_start = head_start or HeadStart()
-        """Of the host, before each call on a GPU."""
+        self.depth = depth or QueueDepth()
+        """Of its blocks on a GPU."""
         self._timing = timing
         self._limit_s = limit_s
         self._rng = rng
-        most = MAX_CUDA_CALLS if device == "cuda" else MAX_CALLS
+        most = MOST_CALLS if device == "cuda" else MAX_CALLS
         self._most_calls = max(1, min(most, KEPT_BYTES[device] // max(output_bytes, 1)))
         self._calls = 1
         self._least_us = math.inf
-        self.last = Made(numbers=(), seed=0, calls=0, commitment="")
+        self.last = Made(numbers=(), seed=0, calls=0, commitment="", last=0)
         """The last block that was run."""
 
     def on(self, sets: dict[int, list[int]]) -> Stopwatch:
@@ -95,7 +96,7 @@ class Stopwatch:
             timing=self._timing,
             limit_s=self._limit_s,
             rng=self._rng,
-            head_start=self.head_start,
+            depth=self.depth,
         )
 
     @property
@@ -106,12 +107,12 @@ class Stopwatch:
     @property
     def most_calls(self) -> int:
         """Calls of one block at most."""
-        return self._most_calls
+        return min(self._most_calls, self.depth.calls) if self._is_queued else self._most_calls
 
     @property
     def full(self) -> int:
         """Calls that fill a block."""
-        return self._calls
+        return min(self._calls, self.most_calls)
 
     @property
     def clock_tolerance(self) -> float:
@@ -127,21 +128,21 @@ class Stopwatch:
         began_s = time.monotonic()
         self._fit(self.run(min(WARM_UP_CALLS, self._most_calls)))
         while time.monotonic() - began_s < WARM_UP_S:
-            self._fit(self.run(self._calls))
-        self.find_head_start()
+            self._fit(self.run(self.full))
+        self.find_depth()
 
-    def find_head_start(self) -> None:
-        """Pause before each call for as long as launching it takes now; a GPU's alone.
+    def find_depth(self) -> None:
+        """Have blocks of no more calls than are queued whole now; a GPU's alone.
 
         Raises:
             ChildFailed: the module raises, dies or hangs.
         """
-        if self.device != "cuda":
+        if not self._is_queued:
             return
-        self.head_start.begin()
-        while self.head_start.learn([self.run(min(SETTLE_CALLS, self._most_calls))]):
-            self.head_start.pause_us = self.head_start.needed_us
-        self.head_start.pause_us = self.head_start.needed_us
+        self.depth.begin()
+        while self.depth.learn([self.run(self.full)]):
+            self.depth.calls = self.depth.found
+        self.depth.calls = self.depth.found
 
     def block(self, calls: int | None = None) -> Block:
         """Time one block of calls.
@@ -154,7 +155,7 @@ class Stopwatch:
         Raises:
             ChildFailed: the module raises, dies or hangs, or its clock is no clock.
         """
-        block = self.run(self._calls if calls is None else calls)
+        block = self.run(self.full if calls is None else calls)
         self._fit(block)
         return block
 
@@ -200,42 +201,67 @@ class Stopwatch:
         if tells_apart is None:
             tells_apart = self.device == "cuda"
         numbers = sorted(self._sets)
-        is_paused = self.device == "cuda" and tells_apart and pace == "ahead"
-        head_start: dict[str, Any] = {"pause_us": self.head_start.pause_us} if is_paused else {}
-        seed = self._rng.getrandbits(32)
+        seed, key = self._rng.getrandbits(32), self._rng.getrandbits(63)
+        block: dict[str, Any] = {
+            "numbers": numbers,
+            "count": calls,
+            "seed": seed,
+            "flush": tells_apart,
+            "pace": pace,
+            "copies": self._copies,
+        }
+        is_released = self._is_queued and pace == "ahead"
         waited_ns = self._waited_ns()
         began_ns = time.perf_counter_ns()
-        answer = self.child.ask(
-            "time",
-            timeout_s=self._limit_s,
-            numbers=numbers,
-            count=calls,
-            seed=seed,
-            flush=tells_apart,
-            pace=pace,
-            copies=self._copies,
-            **head_start,
-        )
-        wall_us = (time.perf_counter_ns() - began_ns) / 1e3
-        share = free_share(waited_ns, self._waited_ns(), wall_us=wall_us)
+        release: Release | None = None
+        if is_released:
+            answer, release = self._released(block, key=key)
+            began_ns = release.went_ns
+        else:
+            answer = self.child.ask("time", timeout_s=self._limit_s, key=key, **block)
+        answer_us = (time.perf_counter_ns() - began_ns) / 1e3
+        share = free_share(waited_ns, self._waited_ns(), wall_us=answer_us)
         self.last = Made(
             numbers=tuple(numbers),
             seed=seed,
+            key=key,
             calls=calls,
             commitment=str(answer.get("commitment", ""))[:64],
+            last=answer.get("last"),
+            pool_words=self.child.pool_words if is_released and tells_apart else 0,
         )
         calls_us, total_us = told_times(answer, expected=calls if tells_apart else 1)
         return Block(
             calls=calls,
-            wall_us=wall_us,
+            wall_us=answer_us if release is None else release.wall_us,
             call_us=statistics.median(calls_us),
             busy_us=statistics.fmean(calls_us) * calls,
             total_us=total_us,
             calls_us=tuple(calls_us) if tells_apart else (),
-            pause_us=head_start.get("pause_us", 0.0),
-            starved=told_starved(answer, most=calls) if is_paused else 0,
+            answer_us=answer_us,
+            was_queued=release is None or release.was_queued,
             free_share=share,
         )
+
+    @property
+    def _is_queued(self) -> bool:
+        return self.device == "cuda"
+
+    def _released(self, block: dict[str, Any], *, key: int) -> tuple[dict[str, Any], Release]:
+        """Have a block queued, let it go, and return its answer.
+
+        Raises:
+            ChildFailed: as `block`; or the device said that it was done with another output than
+                the block ends with.
+        """
+        patience_s = VAIN_QUEUE_S if self.depth.is_vain else QUEUE_S
+        answer, release = self.child.ask_released(
+            "time", timeout_s=self._limit_s, patience_s=patience_s, key=key, **block
+        )
+        if answer.get("last") != release.last:
+            why = "a block ended with another output than was there when the device had done it"
+            raise ChildFailed("raised", "clock", why)
+        return answer, release
 
     def _waited_ns(self) -> dict[int, int]:
         """What threads of the child waited for a processor; a GPU's calls are timed by the GPU."""

@@ -22,12 +22,6 @@ def told_times(answer: dict[str, object], *, expected: int) -> tuple[list[float]
     raise ChildFailed("raised", "clock", f"the clock gave no {expected} times above 0")
 
 
-def told_starved(answer: dict[str, object], *, most: int) -> int:
-    """Return how many calls of a block a child says were starved; none where it says no number."""
-    starved = answer.get("starved")
-    return starved if type(starved) is int and 0 <= starved <= most else 0
-
-
 def _time_us(value: object) -> float | None:
     """A time above 0 and below a day; None for whatever else a child may send."""
     if isinstance(value, float | int) and not isinstance(value, bool) and 0 < value < DAY_US:

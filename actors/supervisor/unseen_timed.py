@@ -23,7 +23,6 @@ from kopt.actors.supervisor.session import Session
 from kopt.actors.supervisor.stopwatch import Stopwatch
 from kopt.actors.supervisor.trail import Trail
 from kopt.actors.supervisor.unseen_probe import probe
-from kopt.head_start import make_alike
 from kopt.identity import derived_seed
 from kopt.timing import Timing
 from kopt.unseen_calls import Allowed, Pair, Unseen, as_it_holds, look_at
@@ -92,7 +91,6 @@ def _look(
 ) -> Unseen:
     """Make probes until they tell, or there are enough."""
     eager = session.baselines.watch("eager")
-    make_alike(watch.head_start, eager.head_start)
     input_bytes = sum(each.spec.num_bytes for each in session.sets[0].tensors)
     allowed = Allowed(
         call_us=timing.time_us,

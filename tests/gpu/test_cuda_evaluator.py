@@ -316,6 +316,63 @@ device.CudaDevice.time_calls = lying
         assert made.verdict.check in ("timed_blocks", "speed_of_light")
 
 
+NO_SWEEP = """
+import kopt.actors.devices.cuda as device
+import kopt.actors.devices.cuda_content as content
+honest = device.CudaDevice.time_calls
+begin = content.CudaContent.__init__
+def unswept(self, *arguments, **options):
+    begin(self, *arguments, **{**options, "sweeps": False})
+content.CudaContent.__init__ = unswept
+def lying(self, *arguments, **options):
+    timed = honest(self, *arguments, **options)
+    each_us = [max(each - 30.0, 1.0) for each in timed.each_us]
+    return timed._replace(each_us=each_us)
+device.CudaDevice.time_calls = lying
+"""
+EARLY = """
+import random, struct, threading, time
+import kopt.actors.child.timed as timed
+import kopt.actors.child.runner as runner
+import kopt.actors.devices.cuda as device
+import kopt.actors.devices.cuda_gate as gate
+honest, report, block = device.CudaDevice.time_calls, gate.CudaGate.report, timed.time_block
+said = [0]
+def early(self, ticket, *, digest_at, stream):
+    page, said[0] = self._page, random.getrandbits(60)
+    def tell():
+        while struct.unpack_from("<q", page, gate.GO)[0] < ticket:
+            pass
+        until = time.perf_counter() + 1e-3
+        while time.perf_counter() < until:
+            pass
+        struct.pack_into("<q", page, gate.LAST, said[0])
+        struct.pack_into("<q", page, gate.DONE, ticket)
+    threading.Thread(target=tell).start()
+    struct.pack_into("<q", page, gate.QUEUED, ticket)
+def lying(self, *arguments, **options):
+    timed = honest(self, *arguments, **options)
+    return timed._replace(each_us=[2.0] * len(timed.each_us), total_us=900.0)
+def told(*arguments, **options):
+    kept, answer = block(*arguments, **options)
+    if options.get("ticket"):
+        digests = [*kept.digests[:-1], said[0]]
+        answer |= {"last": said[0], "commitment": timed.commitment(digests)}
+        kept = timed.KeptBlock(outputs=kept.outputs, numbers=kept.numbers, digests=digests)
+    return kept, answer
+gate.CudaGate.report, device.CudaDevice.time_calls, runner.time_block = early, lying, told
+"""
+
+
+@pytest.mark.parametrize("before", [NO_SWEEP, EARLY], ids=["no_sweep", "early"])
+def test_a_loop_that_leaves_out_what_is_no_call_gains_nothing(judge, before) -> None:  # 20, 32
+    made = judge(RIGHT, before=hidden(before))
+    if made.verdict.kind == "correct":  # our clock raised it to what it supports
+        assert made.verdict.timing.speedup < 1.1, made.verdict.reason
+    else:
+        assert made.verdict.check in ("timed_output", "deferred_work", "timed_blocks", "two_clocks")
+
+
 def test_work_done_when_its_output_is_asked_for_is_a_cheat(judge) -> None:  # 20
     before = """
 import torch

@@ -5,9 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-from kopt.actors.child.chain import Chain, _apply_queued, _bits, commitment
+from kopt.actors.child.chain import Chain, commitment
+from kopt.actors.child.content import HostContent
 from kopt.actors.child.digest import digest, memory_order, tensors_in, word_sum
-from kopt.actors.child.perturb import MODULUS, apply, perturbation, stretch_of, turns
+from kopt.actors.child.perturb import apply, perturbation
+
+KEY = 1_234
+"""Of the blocks."""
 
 
 def word(*numbers: float) -> int:
@@ -77,11 +81,11 @@ def run(chain: Chain, tensors: list[torch.Tensor], *, count: int) -> list[torch.
 def test_each_input_follows_from_the_output_before() -> None:
     drawn = torch.randn(4_096)
     tensor = drawn.clone()
-    chain = Chain({3: [tensor]}, seed=9, count=4)
+    chain = Chain(HostContent({3: [tensor]}, key=KEY), [3], seed=9, count=4)
     seen = run(chain, [tensor], count=4)
     digests = chain.end()
     assert torch.equal(tensor, drawn)
-    last = 0
+    last = KEY
     for turn, given, found in zip(chain.turns, seen, digests, strict=True):
         change = perturbation(turn, [4_096], digest=last)
         assert change is not None
@@ -97,7 +101,7 @@ def test_another_output_changes_every_input_after_it() -> None:
     inputs = []
     for offset in (0.0, 1.0):
         tensor = torch.linspace(0, 1, 4_096)
-        chain = Chain({0: [tensor]}, seed=1, count=3)
+        chain = Chain(HostContent({0: [tensor]}, key=KEY), [0], seed=1, count=3)
         for position in range(3):
             chain.before_call(position)
             inputs.append(tensor.clone())
@@ -110,7 +114,7 @@ def test_another_output_changes_every_input_after_it() -> None:
 
 def test_inputs_of_one_element_and_outputs_without_a_tensor_have_a_chain_too() -> None:
     tensor = torch.tensor([5.0])
-    chain = Chain({0: [tensor, torch.empty(0)]}, seed=1, count=2)
+    chain = Chain(HostContent({0: [tensor, torch.empty(0)]}, key=KEY), [0], seed=1, count=2)
     for position in range(2):
         chain.before_call(position)
         chain.after_call(None)
@@ -118,23 +122,13 @@ def test_inputs_of_one_element_and_outputs_without_a_tensor_have_a_chain_too() -
     assert chain.end() == [0, 0]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool])
-def test_a_device_that_is_not_waited_for_changes_the_same_stretch(dtype) -> None:
-    drawn = (torch.arange(4_096) % 7).to(dtype)
-    for digested in (0, 12_345, -(1 << 62), MODULUS):
-        turn = next(turns([0], seed=7))
-        stretch = stretch_of(turn, [4_096])
-        change = perturbation(turn, [4_096], digest=digested)
-        assert stretch is not None
-        assert change is not None
-        expected, tensor = drawn.clone(), drawn.clone()
-        apply([expected], change)
-        undo = _apply_queued(
-            _bits(tensor), torch.tensor(digested), turn, stretch.length, stretch.room
-        )
-        assert torch.equal(tensor, expected)
-        undo()
-        assert torch.equal(tensor, drawn)
+def test_another_key_changes_every_input() -> None:
+    seen = []
+    for key in (KEY, KEY + 1):
+        tensor = torch.linspace(0, 1, 4_096)
+        chain = Chain(HostContent({0: [tensor]}, key=key), [0], seed=1, count=2)
+        seen.append(run(chain, [tensor], count=2))
+    assert not any(torch.equal(one, other) for one, other in zip(*seen, strict=True))
 
 
 def test_a_commitment_stands_for_all_digests_in_order() -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from kopt.actors.config import TimingConfig
 from kopt.actors.supervisor.measurement import calls_us, measure
-from kopt.actors.supervisor.stopwatch import MAX_CUDA_CALLS, Stopwatch
+from kopt.actors.supervisor.stopwatch import Stopwatch
+from kopt.queue_depth import MOST_CALLS
 
 CALL_US = 430.0
 
@@ -29,9 +30,9 @@ class CountingChild:
         self.largest = 0
 
     def ask(
-        self, operation: str, *, timeout_s: float, numbers, count, seed, flush, pace, copies
+        self, operation: str, *, timeout_s: float, numbers, count, seed, key, flush, pace, copies
     ) -> dict[str, Any]:
-        del operation, timeout_s, numbers, seed, copies
+        del operation, timeout_s, numbers, seed, key, copies
         began_ns = time.perf_counter_ns()
         while (time.perf_counter_ns() - began_ns) / 1e3 < count * self.wall_us:
             pass
@@ -59,7 +60,7 @@ def test_do_bench_counts_the_calls_that_fill_its_time_each_cold_and_none_waited_
     # 430 us and 70 us of clearing: 50 calls of warm-up as they come, 5 + 200 cold ones.
     assert child.asked == {("queued", False): 50, ("queued", True): 205}
     assert calls_us(blocks) == [CALL_US] * 200
-    assert child.largest == MAX_CUDA_CALLS
+    assert child.largest == MOST_CALLS
 
 
 def test_kernelbench_throws_one_trial_away_and_waits_before_each() -> None:

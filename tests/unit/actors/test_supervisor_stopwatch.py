@@ -5,18 +5,23 @@ from __future__ import annotations
 import os
 import random
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kopt.actors.config import TimingConfig
+from kopt.actors.devices.pool import new_pool, swept, wrapped
 from kopt.actors.supervisor.child import ChildFailed
+from kopt.actors.supervisor.gate import Release
 from kopt.actors.supervisor.made import Made
 from kopt.actors.supervisor.stopwatch import KEPT_BYTES, MAX_CALLS, Stopwatch
 from kopt.actors.supervisor.two_clocks import blocks_disagree, clocks_disagree, clocks_of
-from kopt.overhead import Block
+from kopt.overhead import TAIL_US, Block, until_answered
 
 CALL_US = 200.0
+TAIL_S = 0.004
+"""From when a device has done a block to the answer."""
 
 
 class ScriptedChild:
@@ -24,7 +29,9 @@ class ScriptedChild:
 
     def __init__(self, say, *, call_us: float = CALL_US, device: str = "cpu") -> None:
         self.say, self.call_us, self.device = say, call_us, device
-        self.pid, self.is_guarded = os.getpid(), False
+        self.pid, self.is_guarded, self.pool_words = os.getpid(), False, 0
+        self.last = 7
+        """What the device says of the last digest."""
         self.counts: list[int] = []
         self.seeds: list[int] = []
 
@@ -39,10 +46,10 @@ class ScriptedChild:
         flush,
         pace,
         copies,
-        pause_us=0.0,
+        key,
     ) -> dict[str, Any]:
         assert operation == "time"
-        assert (pause_us > 0.0) is (self.device == "cuda")
+        assert key >= 0
         assert timeout_s == 5.0
         assert flush is (self.device == "cuda")
         assert numbers == [0, 3]
@@ -57,6 +64,18 @@ class ScriptedChild:
         if self.device == "cuda" and said.get("calls_us") is not None:
             return said | {"calls_us": said["calls_us"] * count}
         return said
+
+    def ask_released(
+        self, operation: str, *, patience_s: float, **options
+    ) -> tuple[dict[str, Any], Release]:
+        assert self.device == "cuda"
+        assert patience_s > 0.0
+        went_ns = time.perf_counter_ns()
+        answer = self.ask(operation, **options)
+        done_ns = time.perf_counter_ns()
+        time.sleep(TAIL_S)
+        release = Release(went_ns=went_ns, done_ns=done_ns, last=self.last, was_queued=True)
+        return {**answer, "last": 7}, release
 
 
 def baseline(*, command_us: float, gap_us: float) -> list[Block]:
@@ -265,6 +284,22 @@ def test_on_a_gpu_each_call_of_a_block_has_a_time() -> None:
         watch_of(missing).block()
 
 
+def test_a_block_that_was_released_lasts_until_its_device_is_done() -> None:
+    child = ScriptedChild(honest, device="cuda", call_us=1.0)
+    block = watch_of(child).run(8)
+    assert block.wall_us < block.answer_us - TAIL_S * 1e6
+    (longer,) = until_answered([block])
+    assert longer.wall_us == max(block.wall_us, block.answer_us - TAIL_US)
+
+
+def test_a_block_that_ends_with_another_output_than_its_device_said_has_no_clock() -> None:
+    child = ScriptedChild(honest, device="cuda", call_us=1.0)
+    child.last = 8
+    with pytest.raises(ChildFailed) as caught:
+        watch_of(child).run(8)
+    assert caught.value.stage == "clock"
+
+
 def test_what_a_call_was_given_is_known_without_asking() -> None:
     child = ScriptedChild(honest)
     watch = watch_of(child)
@@ -276,16 +311,29 @@ def test_what_a_call_was_given_is_known_without_asking() -> None:
     first = made.given(0, sizes=watch.sizes, digests=digests)
     assert first.seed == made.seed
     assert first == made.given(0, sizes=watch.sizes, digests=[99] * made.calls)
+    assert first != replace(made, key=made.key + 1).given(0, sizes=watch.sizes, digests=digests)
     assert first.number in watch.sizes
     assert first.perturbation is not None
 
 
 def test_what_a_call_was_given_depends_on_the_output_before() -> None:
-    made = Made(numbers=(0,), seed=3, calls=3, commitment="")
+    made = Made(numbers=(0,), seed=3, calls=3, commitment="", last=7)
     sizes = {0: [1 << 20]}
     given = [made.given(2, sizes=sizes, digests=[5, digest, 7]) for digest in (1, 2)]
     assert given[0].seed == given[1].seed == 5
     assert given[0].perturbation != given[1].perturbation
+
+
+def test_what_a_call_was_given_depends_on_the_key_and_on_the_pool() -> None:
+    sizes = {0: [1 << 20]}
+    made = Made(numbers=(0,), seed=3, calls=2, commitment="", last=7, key=11)
+    first = made.given(0, sizes=sizes, digests=[5, 7])
+    assert first != replace(made, key=12).given(0, sizes=sizes, digests=[5, 7])
+    mixed = replace(made, pool_words=64)
+    assert mixed.given(1, sizes=sizes, digests=[5, 7]) != made.given(1, sizes=sizes, digests=[5, 7])
+    key = wrapped(11 + swept(new_pool(64, device="cpu"), 11))
+    same = replace(made, key=key).given(0, sizes=sizes, digests=[5, 7])
+    assert mixed.given(0, sizes=sizes, digests=[5, 7]) == same
 
 
 def test_order_and_content_come_from_the_secret() -> None:

@@ -45,13 +45,12 @@ def looks(monkeypatch):
             return Probed(mine=[pair], theirs=[calm])
 
         monkeypatch.setattr(module, "probe", probe)
-        monkeypatch.setattr(module, "make_alike", lambda *heads: None)
         monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-        eager = SimpleNamespace(head_start=None)
+        eager = SimpleNamespace()
         session = SimpleNamespace(
             baselines=SimpleNamespace(watch=lambda name: eager), sets=[SimpleNamespace(tensors=[])]
         )
-        watch = SimpleNamespace(head_start=None, device="cuda")
+        watch = SimpleNamespace(device="cuda")
         timing = module.check_unseen_timed(
             session, watch, timing=TIMING, rng=random.Random(3), trail=Trail()
         )

@@ -12,7 +12,7 @@ from kopt.overhead import Block
 SLACK = Slack(middle=0.16, surely=0.05)
 
 
-def of(beside_us: float, *, call_us: float = 100.0, calls: int = 8, pause_us: float = 0.0) -> Block:
+def of(beside_us: float, *, call_us: float = 100.0, calls: int = 8) -> Block:
     wall_us = calls * (call_us + beside_us)
     return Block(
         calls=calls,
@@ -20,7 +20,6 @@ def of(beside_us: float, *, call_us: float = 100.0, calls: int = 8, pause_us: fl
         call_us=call_us,
         busy_us=calls * call_us,
         total_us=wall_us,
-        pause_us=pause_us,
     )
 
 
@@ -48,12 +47,6 @@ def test_what_an_honest_candidate_may_leave_behind_is_not_hidden() -> None:
 
 def test_what_surely_passed_is_added_to_the_calls() -> None:
     mine, theirs = [of(260.0)] * 14, [of(220.0)] * 14
-    assert hidden_us(mine, theirs=theirs, slack=SLACK) == pytest.approx(40.0 - 11.0)
-
-
-def test_a_longer_head_start_hides_no_more() -> None:
-    mine = [of(4_260.0, pause_us=4_000.0)] * 14
-    theirs = [of(4_220.0, pause_us=4_000.0)] * 14
     assert hidden_us(mine, theirs=theirs, slack=SLACK) == pytest.approx(40.0 - 11.0)
 
 
