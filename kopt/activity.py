@@ -67,6 +67,11 @@ class Activity:
     """In which anything ran: overlapping kernels count once."""
 
     @property
+    def launches(self) -> int:
+        """Of all that is listed."""
+        return sum(each.launches for each in self.ran)
+
+    @property
     def total_us(self) -> float:
         """Device time; what may be the interpreter's is left out."""
         return sum(each.time_us for each in self.ran) + self.rest_us + self.own_us
@@ -214,7 +219,7 @@ def _same_us(mine: Activity, *, reference: Activity, times: int = 1) -> float:
 
 def _nobodys_us(call: Activity) -> float:
     """What nobody can be shown to have spent of a call, at most."""
-    by_operation_us = BETWEEN_US * sum(each.launches for each in call.ran)
+    by_operation_us = BETWEEN_US * call.launches
     least_us, most_us = (share * call.total_us for share in (LEAST_BETWEEN, MOST_BETWEEN))
     return min(max(by_operation_us, least_us), most_us)
 

@@ -10,7 +10,8 @@ of the calls, run them later, all at once, or elsewhere. Why that does not pay:
   GPU the last digest comes from the device with the end of the block.
 * Which block is asked about, and which of its calls, is drawn after the block was made; up to
   then every block is the same command. A made-up output is found wrong with the chance that its
-  call is looked at, and a share p of made-up calls gains no more than p of the time.
+  call is looked at, and a share p of made-up calls gains no more than p of the time. One that is
+  what an earlier call gave is looked at in any case; to make up others costs their memory's time.
 * A clock that says less than passed is bounded by ours (kopt.overhead).
 * Work remembered from one call to the next is bounded by calls on inputs never seen (unseen.py).
 
@@ -20,7 +21,6 @@ Source: exploits 18-21, 27-30, 33, §E2; DESIGN §5.4.
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,11 +51,12 @@ FIRST_SHARE, LATER_SHARE, FIRST_BLOCKS = 0.25, 0.1, 8
 known to be left alone."""
 MAX_OUTPUTS = 8
 """Outputs of one audit whose digests are checked."""
+MAX_COMPARED = 2
+"""Of those, how many are compared with the reference's; one where its inputs and outputs are
+large."""
 MAX_BYTES = 64 << 20
 """Of the outputs of one audit together; one is always asked for."""
 LARGE_BYTES = 16 << 20
-"""Of those outputs two are compared with the reference's; one where its inputs and outputs are
-larger."""
 
 
 class Auditor:
@@ -101,7 +102,9 @@ class Auditor:
         """
         made = self._watch.last
         form = self._session.sets[made.numbers[0]].outputs
-        calls = self._chosen(made, size=output_bytes(form))
+        told = self._child.ask("digests", timeout_s=self._limit_s)
+        digests = self._committed(made, told.get("digests"))
+        calls = self._chosen(digests, size=output_bytes(form))
         buffers = [poisoned(form) for _ in calls]
         numbers = self._child.share([each for group in buffers for each in group])
         rest = iter(numbers)
@@ -110,11 +113,8 @@ class Auditor:
         taken = [take(each) for each in buffers]  # one look: a child may still write
         self._child.ask("unmap", timeout_s=self._limit_s, numbers=numbers)
         close_all(each for group in buffers for each in group)
-        digests = _digests(answer, expected=made.calls)
-        if digests is None or digests[-1] != made.last:
-            raise self._cheated("a timed block has no digest for each of its calls")
         self._check_digests(made, answer, digests, calls=calls, taken=taken)
-        for position in self._compared(made, digests, calls):
+        for position in self._compared(made, calls):
             given = made.given(
                 calls[position],
                 sizes=self._watch.sizes,
@@ -135,26 +135,43 @@ class Auditor:
     def _limit_s(self) -> float:
         return self._bench.config.timeouts.correctness_s
 
-    def _chosen(self, made: Made, *, size: int) -> list[int]:
-        """Calls to ask for, the last among them: with its output the block was over."""
-        count = max(1, min(made.calls, MAX_OUTPUTS, MAX_BYTES // max(size, 1)))
-        if count == 1:
-            return [self._rng.choice((made.calls - 1, self._rng.randrange(made.calls)))]
-        return [made.calls - 1, *self._rng.sample(range(made.calls - 1), count - 1)]
+    def _committed(self, made: Made, told: object) -> list[int]:
+        """Return the digests of a block as its child tells them.
 
-    def _compared(self, made: Made, digests: list[int], calls: list[int]) -> list[int]:
-        """Positions of the outputs to compare: the first, and another, one that is there twice.
-
-        Two calls may well give the same; one that was left out gives what another gave.
+        Raises:
+            Judged: they are not what its time came with.
         """
-        if len(calls) == 1:
-            return [0]
-        often = Counter(digests)
-        others = self._rng.sample(range(1, len(calls)), len(calls) - 1)
-        chosen = [0, max(others, key=lambda at: often[digests[calls[at]]])]
+        if (
+            not isinstance(told, list)
+            or len(told) != made.calls
+            or not all(type(each) is int and -(1 << 63) <= each < 1 << 63 for each in told)
+        ):
+            raise self._cheated("a timed block has no digest for each of its calls")
+        if commitment(told) != made.commitment or told[-1] != made.last:
+            raise self._cheated("the digests of a timed block are not those it came with")
+        return told
+
+    def _chosen(self, digests: list[int], *, size: int) -> list[int]:
+        """Calls to ask for, those to compare first.
+
+        The first gave what an earlier one had given, where there is such a call: two may well give
+        the same, and one that was left out does. Next is the last, with which the block was over.
+        """
+        last = len(digests) - 1
+        first = {digest: call for call, digest in reversed(list(enumerate(digests)))}
+        again = [call for call, digest in enumerate(digests) if first[digest] < call]
+        rest = self._rng.sample(range(last), last)
+        firsts = [self._rng.choice(again), last] if again else [last, *rest[:1]]
+        if not again and self._rng.getrandbits(1):
+            firsts.reverse()
+        count = max(1, min(MAX_OUTPUTS, MAX_BYTES // max(size, 1)))
+        return list(dict.fromkeys([*firsts, *rest]))[:count]
+
+    def _compared(self, made: Made, calls: list[int]) -> range:
+        """Positions of the outputs to compare with the reference's."""
         judged = self._session.sets[made.numbers[0]]
         size = sum(each.spec.num_bytes for each in judged.tensors) + output_bytes(judged.outputs)
-        return chosen if size <= LARGE_BYTES else [self._rng.choice(chosen)]
+        return range(min(len(calls), 1 if size > LARGE_BYTES else MAX_COMPARED))
 
     def _check_digests(
         self,
@@ -170,8 +187,6 @@ class Auditor:
         Raises:
             Judged: it is not.
         """
-        if commitment(digests) != made.commitment:
-            raise self._cheated("the digests of a timed block are not those it came with")
         for position, call in enumerate(calls):
             judged = self._session.sets[made.number(call)]
             check_notes(answer, position, judged, trail=self._trail)
@@ -199,18 +214,6 @@ class Auditor:
 
     def _cheated(self, detail: str) -> Judged:
         return self._trail.fail("deferred_work", Cheated(check="deferred_work", detail=detail))
-
-
-def _digests(answer: dict[str, Any], *, expected: int) -> list[int] | None:
-    """Return the digests of a block as a child gives them; None if they are not that many."""
-    digests = answer.get("digests")
-    if (
-        isinstance(digests, list)
-        and len(digests) == expected
-        and all(type(each) is int and -(1 << 63) <= each < 1 << 63 for each in digests)
-    ):
-        return digests
-    return None
 
 
 def _digest(answer: dict[str, Any], position: int, taken: Sequence[Taken]) -> int:

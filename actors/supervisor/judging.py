@@ -17,8 +17,8 @@ from kopt.actors.supervisor.child import Child
 from kopt.actors.supervisor.gates import correctness_gate
 from kopt.actors.supervisor.laps import Laps
 from kopt.actors.supervisor.loading import load_candidate
-from kopt.actors.supervisor.provenance import provenance_gate
-from kopt.actors.supervisor.race import performance_gate
+from kopt.actors.supervisor.provenance import judge_track, record_provenance
+from kopt.actors.supervisor.race import measure_believable, performance_gate
 from kopt.actors.supervisor.session import Session
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.supervisor.trail import Judged, Trail
@@ -26,6 +26,7 @@ from kopt.actors.supervisor.turns import Hold, Stopped
 from kopt.actors.verify.compare import worst
 from kopt.candidate import Candidate
 from kopt.identity import derived_seed
+from kopt.launch_noise import widened
 from kopt.verdict import Correct, Verdict
 
 BUSY_US = 500.0
@@ -116,7 +117,7 @@ class Try:
             self._clear_device(stopped)
             self.laps.lap("timing_queued")
             seed = derived_seed(bench.config.secret, self.candidate.candidate_id, "order")
-            timing = performance_gate(
+            timing = measure_believable(
                 bench,
                 session,
                 loaded,
@@ -125,7 +126,7 @@ class Try:
                 rng=random.Random(seed),
             )
             self.laps.lap("timed")
-            provenance_gate(
+            said = record_provenance(
                 bench,
                 session,
                 self.candidate,
@@ -135,6 +136,10 @@ class Try:
                 trail=trail,
             )
             self.laps.lap("profiled")
+        if bench.device == "cuda":
+            timing = widened(timing, mine=said.launches, theirs=said.reference_launches)
+        performance_gate(timing, trail=trail)
+        judge_track(bench, said, trail=trail)
         return Correct(timing=timing, error=worst(trail.errors))
 
     def _take_child(self, child: Child) -> None:

@@ -10,6 +10,7 @@ exploits 3, 53-56, §E10; KernelBench issue 57 (two tracks).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -51,7 +52,21 @@ RECORDS = {"cpu": 3, "cuda": 1}
 _BINARIES = (".so", ".cubin", ".o")
 
 
-def provenance_gate(
+@dataclass(slots=True)
+class Recorded:
+    """What the record of a candidate's call, and of the reference's, said."""
+
+    found: Provenance | None = None
+    why: str = ""
+    """No share is known; empty where one is."""
+    launches: int = 0
+    """Of the candidate's call; of the reference's, where there is no record of it; 0 for neither.
+    On a CPU, operations."""
+    reference_launches: int = 0
+    """Of the reference's, or of the candidate's."""
+
+
+def record_provenance(
     bench: Bench,
     session: Session,
     candidate: Candidate,
@@ -60,7 +75,7 @@ def provenance_gate(
     build_dir: Path | None,
     timing: Timing,
     trail: Trail,
-) -> None:
+) -> Recorded:
     """Say whose work a correct candidate's call is; fill in the trail's `library_share`.
 
     Args:
@@ -73,14 +88,13 @@ def provenance_gate(
         trail: of the evaluation.
 
     Raises:
-        Judged: on the track `kernels`, its own kernels do not do the work.
         WorkerLost: the zygote is gone.
     """
     number = session.timed()[0]
-    why = ""
-    found: Provenance | None = None
+    said = Recorded()
     try:
         eager = _eager(bench, session, trail=trail)
+        said.launches = said.reference_launches = eager.launches if eager is not None else 0
         for _ in range(RECORDS[bench.device]):
             mine = recorded_activity(
                 loaded.child,
@@ -88,6 +102,8 @@ def provenance_gate(
                 seed=session.sets[number].seed,
                 limit_s=bench.config.timeouts.timing_s,
             )
+            said.launches = mine.launches
+            said.reference_launches = said.reference_launches or mine.launches
             implausible = disbelieved(mine, timing=timing, reference=eager, device=bench.device)
             if implausible is None:
                 break
@@ -97,23 +113,22 @@ def provenance_gate(
         # lie, and a host that was busy during the race is no reason to know nothing.
         if implausible is not None and (bench.device == "cuda" or made.own_share[0] > LITTLE):
             raise NoRecord(implausible)
-        found = made
-        trail.library_share = found.library_share
-        _note_fallback(mine, found, eager, trail=trail)
+        said.found = made
+        trail.library_share = made.library_share
+        _note_fallback(mine, made, eager, trail=trail)
     except (NoRecord, NothingRan) as failure:
-        why = str(failure)
-    if found is not None and found.library_share is None:
-        low, high = found.own_share
-        why = (
+        said.why = str(failure)
+    if said.found is not None and said.found.library_share is None:
+        low, high = said.found.own_share
+        said.why = (
             f"its own share is between {low:.0%} and {high:.0%}: its code is too short to be told "
             "from the interpreter's"
         )
-    if found is not None and not why:
-        trail.passed(CHECK, found.words())
+    if said.found is not None and not said.why:
+        trail.passed(CHECK, said.found.words())
     else:
-        trail.checks.append(Check(name=CHECK, passed=False, detail=f"share not known: {why}"))
-    if bench.config.track == "kernels":
-        _judge_track(found, why, least=bench.config.min_own_share, trail=trail)
+        trail.checks.append(Check(name=CHECK, passed=False, detail=f"share not known: {said.why}"))
+    return said
 
 
 def unrecorded(trail: Trail) -> tuple[Check, ...]:
@@ -139,9 +154,8 @@ def disbelieved(
         reference: the eager reference's activity, where it is known.
         device: kind of it.
     """
-    launches = sum(each.launches for each in activity.ran)
     if device == "cuda":
-        expected_us, waits_us = timing.time_us, LAUNCH_US * launches
+        expected_us, waits_us = timing.time_us, LAUNCH_US * activity.launches
     elif reference is not None:
         eager_us = timing.baseline_us if timing.baseline == "eager" else timing.eager_us
         expected_us, waits_us = reference.span_us * timing.time_us / eager_us, 0.0
@@ -188,12 +202,15 @@ def _note_fallback(
     trail.checks.append(Check(name="fallback", passed=not fallen.is_one, detail=fallen.words))
 
 
-def _judge_track(found: Provenance | None, why: str, *, least: float, trail: Trail) -> None:
+def judge_track(bench: Bench, said: Recorded, *, trail: Trail) -> None:
     """Track `kernels`: what is not shown to be the candidate's own work does not count.
 
     Raises:
         Judged: it is not.
     """
+    if bench.config.track != "kernels":
+        return
+    found, least = said.found, bench.config.min_own_share
     low, high = found.own_share if found is not None else (0.0, 1.0)
     if found is not None and low > 0.0 and low >= least:
         trail.passed("track", f"{low:.0%} of the device's time is in own kernels")
@@ -204,7 +221,7 @@ def _judge_track(found: Provenance | None, why: str, *, least: float, trail: Tra
             f"{found.words()}"
         )
     else:
-        detail = f"only work that is shown to be its own kernels' counts, and here: {why}"
+        detail = f"only work that is shown to be its own kernels' counts, and here: {said.why}"
     raise trail.fail("track", Incorrect(check="track", detail=detail))
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from kopt.actors.supervisor.activity import NoRecord, reference_activity
 from kopt.actors.supervisor.baselines import Baselines
 from kopt.actors.supervisor.duel import Duel
 from kopt.actors.supervisor.gates import correctness_gate
@@ -19,6 +20,7 @@ from kopt.actors.supervisor.supervisor import Supervisor
 from kopt.actors.supervisor.trail import Trail
 from kopt.candidate import Candidate
 from kopt.identity import derived_seed
+from kopt.launch_noise import widened
 from kopt.problem import Problem
 from kopt.timing import Timing
 
@@ -26,9 +28,15 @@ from kopt.timing import Timing
 class Rematch:
     """A candidate that was judged correct, and its problem's best baseline, both warm."""
 
-    def __init__(self, duel: Duel, *, baselines: Baselines) -> None:
-        """Take both; `RaceStudy.rematch` makes one."""
-        self._duel = duel
+    def __init__(self, duel: Duel, *, baselines: Baselines, launches: int | None) -> None:
+        """Take both; `RaceStudy.rematch` makes one.
+
+        Args:
+            duel: of the two.
+            baselines: of the problem.
+            launches: of the reference's call on a GPU, about which a candidate's are as many.
+        """
+        self._duel, self._launches = duel, launches
         self._baselines = baselines
         self.baseline_us = baselines.times_us[baselines.best()]
         """What the best baseline took before the first race."""
@@ -41,7 +49,10 @@ class Rematch:
             ChildFailed: its child fails.
             ProblemError: the reference fails.
         """
-        return self._duel.believable(trail=Trail())
+        timing = self._duel.believable(trail=Trail())
+        if self._launches is None:
+            return timing
+        return widened(timing, mine=self._launches, theirs=self._launches)
 
     def depths(self) -> tuple[int, int]:
         """Return how many calls a block has at most on a GPU: the candidate's, the baseline's."""
@@ -87,12 +98,16 @@ class RaceStudy(Supervisor):
             try:
                 correctness_gate(self._bench, session, loaded, trail=trail)
                 session.baselines.compiled()
+                launches = None
+                if self._bench.device == "cuda":
+                    with suppress(NoRecord):
+                        launches = reference_activity(self._bench, session).launches
                 with self._bench.alone():
                     seed = derived_seed(self._bench.config.secret, candidate.candidate_id)
                     rng = random.Random(seed)
                     duel = Duel(self._bench, session, loaded, trail=trail, rng=rng)
                     duel.watch.warm_up()
-                    yield Rematch(duel, baselines=session.baselines)
+                    yield Rematch(duel, baselines=session.baselines, launches=launches)
             finally:
                 loaded.child.end()
 

@@ -19,7 +19,7 @@ CONFIG = EvaluateConfig(
     secret=20_240_607,
     compile=False,
     trials=1,
-    timeouts=TimeoutConfig(load_s=120.0, correctness_s=30.0, timing_s=60.0, reference_s=120.0),
+    timeouts=TimeoutConfig(load_s=120.0, correctness_s=10.0, timing_s=60.0, reference_s=120.0),
     timing=TimingConfig(max_pairs=20),
 )
 

@@ -16,7 +16,7 @@ from kopt.problem import Problem
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 
-LIMIT_S = 15.0
+LIMIT_S = 6.0
 CONFIG = EvaluateConfig(
     secret=11,
     compile=False,

@@ -356,7 +356,7 @@ def test_work_done_between_the_timed_calls_is_a_cheat(verdict) -> None:  # 33
         def early(self, position):
             honest(self, position)
             for _ in range(50):
-                ahead[:] = [right(models[0], self._sets[self.turns[position].number][0])]
+                ahead[:] = [right(models[0], self._content._sets[self.turns[position].number][0])]
         chain.Chain.before_call = early
     """
     body = """
