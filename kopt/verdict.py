@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
+from kopt.error_line import error_line
 from kopt.timing import Timing
 
 VerdictKind = Literal["correct", "incorrect", "cheated", "compile_failed", "crashed", "timed_out"]
@@ -59,7 +60,7 @@ class CompileFailed:
     @property
     def reason(self) -> str:
         """One line for a person or a model."""
-        return f"{self.stage}: {last_line(self.log)}"
+        return f"{self.stage}: {error_line(self.log)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +76,7 @@ class Crashed:
     @property
     def reason(self) -> str:
         """One line for a person or a model."""
-        return f"{self.stage}: {last_line(self.log)}"
+        return f"{self.stage}: {error_line(self.log)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,7 @@ from kopt.actors.supervisor.environment import child_environment
 from kopt.actors.supervisor.gate import Gate, Release
 from kopt.actors.supervisor.last_words import LastWords
 from kopt.actors.supervisor.zygote import Zygote
+from kopt.error_line import KILLED
 from kopt.verdict import bounded_log
 
 if TYPE_CHECKING:
@@ -390,9 +391,10 @@ class Child:
 
     def _died(self, operation: str) -> ChildFailed:
         status = self.end()
-        how = f"killed by {signal_name(-status)}" if status < 0 else f"exit status {status}"
+        killed = f"{KILLED} {signal_name(-status)}"
+        how = killed if status < 0 else f"the process ended: exit status {status}"
         printed = self._output.text().strip()
-        log = f"{printed}\nthe process ended: {how}" if printed else f"the process ended: {how}"
+        log = f"{printed}\n{how}" if printed else how
         return ChildFailed("died", operation, bounded_log(log))
 
 

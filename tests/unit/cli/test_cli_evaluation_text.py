@@ -55,7 +55,11 @@ def test_a_failed_check_is_marked_with_what_was_found():
 
 def test_a_compilers_words_are_shown_as_they_are():
     lines = text_of(CompileFailed(stage="build", log="a.cpp:1: error: x\n1 error"))
-    assert lines[:3] == ["compile_failed: build: 1 error", "  | a.cpp:1: error: x", "  | 1 error"]
+    assert lines[:3] == [
+        "compile_failed: build: a.cpp:1: error: x",
+        "  | a.cpp:1: error: x",
+        "  | 1 error",
+    ]
 
 
 def test_times_by_a_published_protocol_are_said_to_be() -> None:
