@@ -84,6 +84,8 @@ class Light:
     """Of a perfect kernel; None also where it is not known what it has to read."""
     floor_us: float | None = None
     """Below this a time is no time."""
+    bytes_per_s: float | None = None
+    """Of memory, that `sol_us` is by."""
 
 
 def speed_of_light(moved: Moved, memory: Memory | None) -> Light:
@@ -96,6 +98,7 @@ def speed_of_light(moved: Moved, memory: Memory | None) -> Light:
     return Light(
         sol_us=None if moves is None else moves / memory.bytes_per_s * 1e6,
         floor_us=least / (HEADROOM * memory.most_bytes_per_s) * 1e6,
+        bytes_per_s=memory.bytes_per_s,
     )
 
 

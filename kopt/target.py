@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kopt.api import Api
 from kopt.candidate import Language
+from kopt.processor import Processor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,9 @@ class Target:
     """Name and version of what candidates run on (`torch`, `2.11.0`), for authors to be told."""
     apis: tuple[Api, ...] = ()
     """What the languages' packages offer, for authors to be told; says nothing of the device."""
+
+    processor: Processor | None = field(default=None, compare=False)
+    """Of a CPU what more is known of it, for authors to be told; no part of which device it is."""
 
     @property
     def label(self) -> str:

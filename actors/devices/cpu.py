@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter_ns  # bound before a candidate could patch the time module
@@ -142,9 +143,15 @@ def _best_ns(words: int) -> int:
 
 def cpu_target() -> Target:
     """Return the host's processor as a target."""
-    from kopt.data.manifest import cpu_model  # for supervisors: a child begins without
+    from kopt.actors.build.compilers import processor  # for supervisors: a child begins without
+    from kopt.data.manifest import cpu_model
     from kopt.ports import Target
+    from kopt.processor import processor_of
 
     return Target(
-        device="cpu", name=cpu_model(), arch=platform.machine(), languages=("cpp", "torch")
+        device="cpu",
+        name=cpu_model(),
+        arch=platform.machine(),
+        languages=("cpp", "torch"),
+        processor=processor_of(processor(), threads=len(os.sched_getaffinity(0))),
     )

@@ -40,6 +40,8 @@ def survey_of(bench: Bench, session: Session) -> Survey:
         baseline=best,
         baselines_us=tuple(sorted(times_us.items())),
         sol_us=session.light.sol_us,
+        # A GPU's is of its data sheet, and told with the device.
+        bytes_per_s=session.light.bytes_per_s if bench.device == "cpu" else None,
     )
 
 

@@ -30,6 +30,8 @@ class Tried:
     """Over the baseline; None unless correct."""
     time_us: float | None = None
     """Of one call; None unless correct."""
+    baseline_us: float | None = None
+    """Of one call of the baseline, in the race that gave the speed-up; None unless correct."""
     speedup_ci: tuple[float, float] | None = None
     over: float = 1.0
     """Speed-up of what it was made from, where that was right; else 1, the baseline itself."""
@@ -92,6 +94,7 @@ def tried_of(
         reason=_line(verdict.reason),
         speedup=None if timing is None else timing.speedup,
         time_us=None if timing is None else timing.time_us,
+        baseline_us=None if timing is None else timing.baseline_us,
         speedup_ci=None if timing is None else timing.speedup_ci,
         over=before.timing.speedup if isinstance(before, Correct) else 1.0,
         parent_kind=None if before is None else before.kind,

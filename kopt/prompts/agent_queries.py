@@ -22,7 +22,7 @@ from kopt.prompts.evidence_text import (
     sass_text,
     timeline_text,
 )
-from kopt.prompts.excerpts import fenced, middle_out
+from kopt.prompts.excerpts import middle_out, source_block
 from kopt.prompts.finding_text import findings_text
 from kopt.prompts.hardware_text import device_text
 from kopt.prompts.history_text import outcome_line
@@ -69,9 +69,7 @@ def answer_to(query: Query, request: WriteRequest) -> str:
         parent = request.parent
         if parent is None:
             return "There is no version yet: the reference is all there is."
-        return fenced(
-            middle_out(parent.candidate.source, max_characters=8 * MAX_ANSWER), info="python"
-        )
+        return source_block(parent.candidate.source, max_characters=8 * MAX_ANSWER)
     if query.kind == "memory":
         return _remembered(query.words, request)
     aspects = aspects_of(request)

@@ -15,7 +15,7 @@ from kopt.memory.tried import Tried
 from kopt.ports import Attempt, ExtractionRequest, Message
 from kopt.prompts.budget import BUDGET, Budget, fitted
 from kopt.prompts.evidence_text import rules_text
-from kopt.prompts.excerpts import fenced, middle_out, short_line
+from kopt.prompts.excerpts import short_line, source_block
 from kopt.prompts.extraction import ExtractionReading
 from kopt.prompts.finding_text import findings_text
 from kopt.prompts.hardware_text import device_text
@@ -91,10 +91,10 @@ def _line(value: object) -> str:
 
 
 def _step(request: ExtractionRequest, budget: Budget) -> str:
-    reference = middle_out(request.problem.source, max_characters=budget.reference)
+    reference = source_block(request.problem.source, max_characters=budget.reference)
     known = entries_text(request.known, max_characters=budget.memory)
     parts = [
-        filled("reference", source=fenced(reference, info="python"), cast=""),
+        filled("reference", source=reference, cast=""),
         filled("notebook", entries=known) if known else "",
         _before(request.parent, budget),
         *(
@@ -116,10 +116,10 @@ def _before(parent: Attempt | None, budget: Budget) -> str:
     if parent.evidence is not None:
         profile = rules_text(feedback(parent.evidence, mode="rules").rules)
     found = findings_text(parent.findings, max_characters=budget.findings // 2)
-    source = middle_out(parent.candidate.source, max_characters=budget.version // 2)
+    source = source_block(parent.candidate.source, max_characters=budget.version // 2)
     parts = [
         "## The program before",
-        fenced(source, info="python"),
+        source,
         verdict_text(parent.evaluation, log_characters=budget.log // 2),
         profile,
         found if parent.findings else "",
@@ -128,12 +128,12 @@ def _before(parent: Attempt | None, budget: Budget) -> str:
 
 
 def _after(attempt: Attempt, tried: Tried | None, budget: Budget, *, number: int) -> str:
-    source = middle_out(attempt.candidate.source, max_characters=budget.version // 2)
+    source = source_block(attempt.candidate.source, max_characters=budget.version // 2)
     line = f"- {outcome_line(tried)}" if tried is not None else ""
     strategy = attempt.candidate.strategy or "none stated"
     parts = [
         f"## A program after it ({number}). What was meant: {strategy}",
-        fenced(source, info="python"),
+        source,
         verdict_text(attempt.evaluation, log_characters=budget.log // 2),
         line,
     ]

@@ -16,12 +16,14 @@ from kopt.finding import SEVERITIES, Severity
 from kopt.ports import AnalysisRequest, Message
 from kopt.profile_analysis import ProfileAnalysis
 from kopt.prompts.budget import BUDGET, Budget
-from kopt.prompts.excerpts import fenced, middle_out, short_line
+from kopt.prompts.excerpts import short_line, source_block
 from kopt.prompts.hardware_text import device_text
 from kopt.prompts.json_objects import json_objects, no_object
 from kopt.prompts.profile_text import MAX_STEP, MAX_STEPS, profile_text
 from kopt.prompts.templates import filled
 
+MAX_REFERENCE = 32_000
+"""Characters; a profile is read beside it."""
 _CLASSES: tuple[BottleneckClass, ...] = get_args(BottleneckClass)
 _WORD = re.compile(r"[a-z]+")
 
@@ -38,16 +40,16 @@ def build_analysis(request: AnalysisRequest, *, budget: Budget = BUDGET) -> tupl
     """Return the messages that ask for an analysis: equal requests give equal ones."""
     attempt = replace(request.attempt, analysis=None)
     telling = replace(request.telling, orchestration="proactive")
-    reference = middle_out(request.problem.source, max_characters=budget.reference)
-    version = middle_out(attempt.candidate.source, max_characters=budget.version)
+    reference = source_block(request.problem.source, max_characters=MAX_REFERENCE)
+    version = source_block(attempt.candidate.source, max_characters=budget.version)
     profile = profile_text(attempt, telling=telling, max_characters=budget.profile)
     user = (
-        filled("reference", source=fenced(reference, info="python"), cast=""),
+        filled("reference", source=reference, cast=""),
         filled(
             "version",
             language=attempt.candidate.language,
             strategy="",
-            source=fenced(version, info="python"),
+            source=version,
         ),
         filled("findings", findings=profile),
         filled("analysis", most=MAX_STEPS),

@@ -4,7 +4,8 @@ Sections are bounded in characters, each by its own figure. The whole is bounded
 `tokens`): where it would be longer, sections give way one after another, in the order of
 `CHANGING_GIVE_WAY`, the first one down to its floor before the next is touched. What gives way says
 so in the text ("… 12 lines left out …"). The stable part is fitted by itself, by what does not
-change within a search, so that no prompt's length changes what all of them begin with.
+change within a search, so that no prompt's length changes what all of them begin with. A reference
+that is long may take most of the whole: without it nobody can write a version.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class Budget:
     manual: int = 2_400
     """What a library demands."""
     guidelines: int = 2_400
-    reference: int = 32_000
+    reference: int = 1_000_000
+    """More than there are tokens for: those bound it (`stable_tokens`)."""
     version: int = 48_000
     log: int = 4_000
     findings: int = 8_000
@@ -59,6 +61,32 @@ FLOORS: dict[str, int] = {
     "reference": 3_000,
 }
 """Characters that a section keeps whatever the whole comes to."""
+
+
+STABLE_SHARE = 2 / 3
+"""Of what the system message leaves, for what is the same in all prompts of a problem."""
+CHARACTERS_OF_A_TOKEN = 3
+"""Few, so that sections that change are not thought to need less than they may."""
+CHANGING_FIXED = 1_000
+"""Tokens of what changes and is no section with a bound: the task, a verdict, headings."""
+
+
+def stable_tokens(budget: Budget, *, left: int) -> int:
+    """Return how many tokens the user message's stable part may have.
+
+    Half of them, and more where sections that change keep what they need at least, up to its share;
+    beyond that what they could not fill, were all of them at their bounds.
+
+    Args:
+        budget: bounds of those sections.
+        left: tokens of the whole that the system message leaves.
+    """
+    most = budget.version + budget.log + max(budget.findings, budget.profile)
+    most += budget.memory + budget.history
+    least = sum(FLOORS[name] for name in CHANGING_GIVE_WAY)
+    unused = left - most // CHARACTERS_OF_A_TOKEN - CHANGING_FIXED
+    spared = left - least // CHARACTERS_OF_A_TOKEN - CHANGING_FIXED
+    return max(left // 2, min(int(left * STABLE_SHARE), spared), unused)
 
 
 def fitted(

@@ -8,7 +8,8 @@ here and a template.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from kopt.cutlass.constraint_text import fitting
@@ -20,18 +21,21 @@ from kopt.prompts.budget import (
     SYSTEM_GIVE_WAY,
     Budget,
     fitted,
+    stable_tokens,
 )
-from kopt.prompts.excerpts import fenced, middle_out
+from kopt.prompts.checks_text import checks_section, refused_section
+from kopt.prompts.excerpts import CUT, source_block
 from kopt.prompts.finding_text import findings_text
 from kopt.prompts.hardware_text import device_text
 from kopt.prompts.history_text import history_section
 from kopt.prompts.memory_text import guidelines_section, memory_section
-from kopt.prompts.policy_text import limits_text, policy_text
-from kopt.prompts.profile_text import beside_the_result, profile_text
+from kopt.prompts.policy_text import policy_text
+from kopt.prompts.profile_text import apart_from_the_race, beside_the_result, profile_text
 from kopt.prompts.survey_text import survey_text
 from kopt.prompts.target_text import languages_text
+from kopt.prompts.task_text import task_section
 from kopt.prompts.templates import filled
-from kopt.prompts.tokens import MESSAGE, estimated_tokens
+from kopt.prompts.tokens import MESSAGE, WORD, estimated_tokens
 from kopt.prompts.verdict_text import verdict_text
 
 AnswerForm = Literal["fenced", "json", "file"]
@@ -94,6 +98,12 @@ def stable_part(
     return (Message("system", system), Message("user", stable))
 
 
+def reference_is_cut(messages: Sequence[Message]) -> bool:
+    """Return whether a prompt leaves out a part of its reference, and says so."""
+    beginning = filled("reference", source=CUT, cast="")
+    return any(text.startswith(beginning) for _, text in messages)
+
+
 def _stable(
     request: WriteRequest, budget: Budget, sections: tuple[Section, ...]
 ) -> tuple[str, str, Budget]:
@@ -105,10 +115,11 @@ def _stable(
         give_way=SYSTEM_GIVE_WAY,
     )
     system = _joined(sections, request, budget)
+    room = stable_tokens(budget, left=budget.tokens - estimated_tokens(system))
     budget = fitted(
-        budget,
+        replace(budget, reference=min(budget.reference, room * WORD)),
         lambda tried: _joined(STABLE, request, tried),
-        tokens=(budget.tokens - estimated_tokens(system)) // 2,
+        tokens=room,
         give_way=STABLE_GIVE_WAY,
     )
     return system, _joined(STABLE, request, budget), budget
@@ -133,10 +144,6 @@ def _languages(request: WriteRequest, budget: Budget) -> str:
 
 def _manual(request: WriteRequest, budget: Budget) -> str:
     return fitting(request.manual, max_characters=budget.manual)
-
-
-def _checks(request: WriteRequest, budget: Budget) -> str:
-    return filled("checks", limits=limits_text(request.terms.deadlines))
 
 
 def _policy(request: WriteRequest, budget: Budget) -> str:
@@ -177,43 +184,25 @@ def _reference(request: WriteRequest, budget: Budget) -> str:
             f"\nIts floating-point parameters, buffers and inputs are cast to {problem.dtype}, "
             "and so are yours."
         )
-    source = middle_out(problem.source, max_characters=budget.reference)
-    return filled("reference", source=fenced(source, info="python"), cast=cast)
+    source = source_block(problem.source, max_characters=budget.reference)
+    return filled("reference", source=source, cast=cast)
 
 
 def _survey(request: WriteRequest, budget: Budget) -> str:
     return survey_text(request.survey, device=request.target.name)
 
 
-def _task(request: WriteRequest, budget: Budget) -> str:
-    expansion = request.expansion
-    again = ""
-    if expansion.first_child:
-        number = expansion.first_child
-        versions, them, they_are, theirs = f"{number} versions were", "them", "they are", "theirs"
-        if number == 1:
-            versions, them, they_are, theirs = "One version was", "it", "it is", "that one's"
-        known, than = f"{they_are} not known here", ""
-        if request.history.siblings:
-            known, than = f"what is known of {them} stands below", f" than {theirs}, and"
-        again = (
-            f"\n{versions} asked for from here before; {known}. Take another idea{than} than the "
-            "first that comes to mind."
-        )
-    return filled(expansion.mode, again=again)
-
-
 def _version(request: WriteRequest, budget: Budget) -> str:
     if request.parent is None:
-        given = middle_out(request.problem.given, max_characters=budget.version)
-        return filled("given", source=fenced(given, info="python")) if given else ""
+        given = request.problem.given
+        block = source_block(given, max_characters=budget.version)
+        return filled("given", source=block) if given else ""
     candidate = request.parent.candidate
-    source = middle_out(candidate.source, max_characters=budget.version)
     return filled(
         "version",
         language=candidate.language,
         strategy=f" Its strategy: {candidate.strategy}" if candidate.strategy else "",
-        source=fenced(source, info="python"),
+        source=source_block(candidate.source, max_characters=budget.version),
     )
 
 
@@ -236,6 +225,8 @@ def _findings(request: WriteRequest, budget: Budget) -> str:
         text = profile_text(
             beside_the_result(parent), telling=request.telling, max_characters=budget.profile
         )
+        if text:
+            text = f"{apart_from_the_race(parent.evidence)}{text}"
     else:
         text = findings_text(parent.findings, max_characters=budget.findings)
     return filled("findings", findings=text) if text else ""
@@ -248,9 +239,9 @@ WORKPLACE: tuple[Section, ...] = (
     CONTRACT,
     _languages,
     _manual,
-    _checks,
+    checks_section,
     _policy,
-    _fixed("refused"),
+    refused_section,
     guidelines_section,
 )
 """What whoever writes has to know, whatever their role."""
@@ -267,7 +258,7 @@ MATERIAL: tuple[Section, ...] = (
     history_section,
 )
 """All that is known of it."""
-CHANGING: tuple[Section, ...] = (_task, *MATERIAL)
+CHANGING: tuple[Section, ...] = (task_section, *MATERIAL)
 """Different from prompt to prompt; a closing line follows."""
 FENCED: tuple[Section, Section] = (_answer, _fixed("closing"))
 """How an answer in labels and a fenced block is asked for: in the system message, and at the end.

@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterable
 from functools import partial
 from itertools import islice
+from os.path import commonprefix
 
 MAX_LINE = 600
 """Characters of one line."""
 MAX_ERRORS = 6
 """Lines about an error that are kept of what a log's end leaves out."""
 _ERROR = re.compile(r"\berror\b", re.IGNORECASE)
+CUT = "It is too long for this prompt:"
+"""Begins the line above a program that is cut."""
 _FENCES = re.compile(r"`{3,}")
 
 
@@ -20,6 +23,26 @@ def fenced(text: str, *, info: str = "") -> str:
     longest = max((len(match) for match in _FENCES.findall(text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{info}\n{text.strip(chr(10))}\n{fence}"
+
+
+def source_block(source: str, *, max_characters: int) -> str:
+    """Return a program as a fenced block; one that is cut stands under a line that says how much.
+
+    Args:
+        source: the whole of it.
+        max_characters: of what is shown, about.
+    """
+    shown = middle_out(source, max_characters=max_characters)
+    block = fenced(shown, info="python")
+    if shown == source:
+        return block
+    head = len(commonprefix([source, shown]))  # noqa: RUF071 - of characters, not of paths
+    tail = len(commonprefix([source[:head:-1], shown[:head:-1]]))  # noqa: RUF071
+    left_out = source[head : len(source) - tail]
+    return (
+        f"{CUT} {len(left_out):,} of its {len(source):,} characters ({_lines_of(left_out):,} of "
+        f"{_lines_of(source):,} lines) are left out, where the block says so.\n\n{block}"
+    )
 
 
 def middle_out(text: str, *, max_characters: int) -> str:
@@ -72,6 +95,10 @@ def _fitting(lines: Iterable[str], max_characters: int) -> int:
             break
         number += 1
     return number
+
+
+def _lines_of(text: str) -> int:
+    return len(text.splitlines())
 
 
 def _left_out(lines: int) -> str:

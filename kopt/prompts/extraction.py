@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kopt.memory.entry import HEADINGS, MAX_NEW, MAX_TEXT, TITLES, MemoryEntry, entry_of
 from kopt.ports import Attempt, ExtractionRequest, Message
 from kopt.prompts.budget import BUDGET, Budget
-from kopt.prompts.excerpts import fenced, middle_out, short_line
+from kopt.prompts.excerpts import fenced, middle_out, short_line, source_block
 from kopt.prompts.finding_text import findings_text
 from kopt.prompts.hardware_text import device_text
 from kopt.prompts.json_objects import json_objects, no_object
@@ -39,10 +39,10 @@ class ExtractionReading(NamedTuple):
 
 def build_extraction(request: ExtractionRequest, *, budget: Budget = BUDGET) -> tuple[Message, ...]:
     """Return the messages that ask for entries: equal requests give equal ones."""
-    reference = middle_out(request.problem.source, max_characters=MAX_SOURCE)
+    reference = source_block(request.problem.source, max_characters=MAX_SOURCE)
     known = entries_text(request.known, max_characters=budget.memory)
     parts = [
-        filled("reference", source=fenced(reference, info="python"), cast=""),
+        filled("reference", source=reference, cast=""),
         filled("notebook", entries=known) if known else "",
         _parent(request, budget),
         filled(
@@ -122,7 +122,6 @@ def _attempt(attempt: Attempt, *, budget: Budget, with_source: bool) -> str:
     candidate = attempt.candidate
     parts = [f"Written in {candidate.language}. Strategy: {candidate.strategy or 'none stated'}"]
     if with_source:
-        source = middle_out(candidate.source, max_characters=MAX_SOURCE)
-        parts.append(fenced(source, info="python"))
+        parts.append(source_block(candidate.source, max_characters=MAX_SOURCE))
     parts.append(verdict_text(attempt.evaluation, log_characters=budget.log // 2))
     return "\n\n".join(parts)

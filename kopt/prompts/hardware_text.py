@@ -7,6 +7,7 @@ Facts of an architecture come from `kopt.tools.architectures`, those of one GPU 
 from __future__ import annotations
 
 from kopt.ports import Target
+from kopt.processor import Processor
 from kopt.prompts.templates import filled
 from kopt.tools.architectures import ARCHITECTURES, Architecture
 from kopt.tools.hardware import VECTOR, Gpu, find_gpu
@@ -16,10 +17,13 @@ def device_text(target: Target) -> str:
     """Return the section on the hardware, and on the software that drives it."""
     installed = _installed(target)
     if target.device == "cpu":
+        processor = target.processor or Processor()
         return filled(
             "device_cpu",
             name=target.name,
             arch=target.arch,
+            simd=_simd(processor),
+            threads=_threads(processor),
             installed=installed and f" {installed}",
         )
     gpu, architecture = find_gpu(target.name), ARCHITECTURES.get(target.arch)
@@ -49,6 +53,23 @@ def own_flag(target: Target) -> str:
     if architecture is None or not architecture.compile_name:
         return ""
     return f"-arch={architecture.compile_name}"
+
+
+def _threads(processor: Processor) -> str:
+    number = processor.threads
+    if number is None:
+        return "all threads that `torch.get_num_threads()` gives, which is also what OpenMP starts"
+    if number == 1:
+        return "one thread"
+    return f"{number} threads, which is what `torch.get_num_threads()` gives and OpenMP starts"
+
+
+def _simd(processor: Processor) -> str:
+    if not processor.simd:
+        return ""
+    bits = processor.vector_bits
+    width = f", in vectors of up to {bits} bits ({bits // 32} float32)" if bits else ""
+    return f" SIMD: {', '.join(processor.simd)}{width}."
 
 
 def _installed(target: Target) -> str:

@@ -61,7 +61,10 @@ def outcome_line(tried: Tried) -> str:
     if tried.parent_kind == "correct" and tried.gain is not None:
         gain = f", {tried.gain:.3g}x what it was made from"
     time = "" if tried.time_us is None else f"{in_us(tried.time_us)} us, "
-    return f"{what} ({tried.language}): right, {time}{tried.speedup:.3g}x the baseline{gain}"
+    # Of the race that gave the factor: other races find other times.
+    race = "" if tried.baseline_us is None else f" ({in_us(tried.baseline_us)} us in that race)"
+    right = f"right, {time}{tried.speedup:.3g}x the baseline{race}{gain}"
+    return f"{what} ({tried.language}): {right}"
 
 
 def _latest(lines: Sequence[str], before: int, *, max_characters: int) -> list[str]:

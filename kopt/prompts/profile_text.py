@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kopt.evidence import Evidence
 from kopt.ports import Attempt, Telling
 from kopt.profile_analysis import ProfileAnalysis
 from kopt.prompts.evidence_text import kernels_text
@@ -65,6 +66,13 @@ def beside_the_result(attempt: Attempt) -> Attempt:
         return attempt
     roofline = replace(evidence.roofline, sol_us=None)
     return replace(attempt, evidence=replace(evidence, roofline=roofline))
+
+
+def apart_from_the_race(evidence: Evidence) -> str:
+    """Say of a profile that has times that they are not those of the result; a paragraph."""
+    if evidence.timeline is None and all(each.time_us is None for each in evidence.kernels):
+        return ""
+    return "Times here are of a run under the profiler, apart from the race.\n\n"
 
 
 def told_of(attempt: Attempt, *, telling: Telling) -> Feedback:

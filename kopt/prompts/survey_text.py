@@ -27,7 +27,13 @@ def survey_text(survey: Survey | None, *, device: str = "") -> str:
     if survey is None:
         return ""
     gpu = find_gpu(device)
-    lines = [_forward(survey), _state(survey, gpu), _cases(survey.num_cases), _times(survey, gpu)]
+    lines = [
+        _forward(survey),
+        _state(survey, gpu),
+        _cases(survey.num_cases),
+        _times(survey, gpu),
+        _memory(survey),
+    ]
     shown = "\n".join(f"- {line}" for line in lines if line)
     return filled("survey", lines=shown) if shown else ""
 
@@ -83,7 +89,16 @@ def _times(survey: Survey, gpu: Gpu | None) -> str:
             reached_us = survey.sol_us * gpu.tb_per_s / gpu.reached_tb_per_s
             reached = f", {in_us(reached_us)} us as fast as a copy"
         aim = f"; speed of light {in_us(survey.sol_us)} us{reached} ({BYTES_ALONE})"
-    return f"A call here: {times}{aim}."
+    return f"A call here, timed apart from any version: {times}{aim}."
+
+
+def _memory(survey: Survey) -> str:
+    if survey.bytes_per_s is None:
+        return ""
+    return (
+        f"Memory and caches move {survey.bytes_per_s / 1e9:.3g} GB/s here, reads and writes "
+        "together, as measured with as many bytes as a call's inputs and outputs have."
+    )
 
 
 def _of_speedups(name: Baseline, survey: Survey) -> str:

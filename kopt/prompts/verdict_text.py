@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from kopt.error_line import error_line
 from kopt.evaluation import Check, Evaluation
 from kopt.prompts.excerpts import fenced, last_lines, short_line
 from kopt.timing import Baseline, Timing
@@ -24,6 +25,8 @@ MAX_PASSED = 16
 """Passed checks that are named."""
 BYTES_ALONE = "inputs and outputs moved once; operations do not count"
 """What the speed of light is the time of: of a large matrix product, much too little."""
+ROUNDING = 0.005
+"""Of a ratio: below it three digits say the same."""
 LEAST_SHARE = 0.05
 """Of the speed of light: below it the figure is not told. Something else than moving inputs and
 outputs takes the time then, and it is no aim."""
@@ -35,7 +38,7 @@ BASELINE_WORDS: dict[Baseline, str] = {
 }
 STAGES: dict[str, str] = {
     "static": "Its text alone was refused; nothing of it was run.",
-    "build": "It did not build: this is from the import that compiles it ahead.",
+    "build": "This is from the import that compiles it ahead.",
     "import": "Importing the module failed.",
     "construct": "Constructing `ModelNew` failed.",
     "correctness": "It failed while it was checked against the reference.",
@@ -89,10 +92,12 @@ def _verdict(verdict: Verdict, *, log_characters: int) -> list[str]:
     match verdict:
         case CompileFailed() | Crashed():
             what = "It does not compile" if isinstance(verdict, CompileFailed) else "It crashed"
-            log = last_lines(verdict.log, max_characters=log_characters)
+            line, log = error_line(verdict.log), verdict.log.strip()
+            more = last_lines(log, max_characters=log_characters) if log != line else ""
             return [
-                f"{what} (stage `{verdict.stage}`). {STAGES.get(verdict.stage, '')}".strip(),
-                fenced(log, info="text") if log.strip() else "",
+                f"{what} (stage `{verdict.stage}`){f': {line}' if line else '.'}",
+                STAGES.get(verdict.stage, ""),
+                fenced(more, info="text") if more else "",
             ]
         case TimedOut():
             return [
@@ -122,12 +127,17 @@ def _timing(timing: Timing) -> str:
     low, high = timing.speedup_ci
     sol_us = light_us(timing)
     first, last = timing.time_ci_us
+    others: dict[Baseline, float | None] = {
+        "eager": timing.eager_us,
+        "compile": timing.compile_us,
+        "max_autotune": timing.max_autotune_us,
+        "given": timing.given_us,
+    }
+    others.pop(timing.baseline)
     rows = [
         ("this version", timing.time_us, f"95 % of the median: {in_us(first)} to {in_us(last)}"),
-        (BASELINE_WORDS["eager"], timing.eager_us, ""),
-        (BASELINE_WORDS["compile"], timing.compile_us, ""),
-        (BASELINE_WORDS["max_autotune"], timing.max_autotune_us, ""),
-        (BASELINE_WORDS["given"], timing.given_us, ""),
+        (BASELINE_WORDS[timing.baseline], timing.baseline_us, "the baseline, in the same race"),
+        *((BASELINE_WORDS[name], time, "timed apart") for name, time in others.items()),
         ("speed of light of the problem", sol_us, BYTES_ALONE),
     ]
     table = ["| | time of one call, us | |", "|---|---|---|"]
@@ -142,9 +152,17 @@ def _timing(timing: Timing) -> str:
         slower = " That is no difference beyond the noise."
     return (
         f"It is right. Speed-up {timing.speedup:.3g} [{low:.3g}, {high:.3g}] over the baseline "
-        f"`{timing.baseline}` ({in_us(timing.baseline_us)} us in the same race).{slower}{roof}\n\n"
-        + "\n".join(table)
+        f"`{timing.baseline}`{_of_pairs(timing)}.{slower}{roof}\n\n" + "\n".join(table)
     )
+
+
+def _of_pairs(timing: Timing) -> str:
+    """Say where the speed-up is not the ratio of the two times in the table, and why."""
+    ratio = timing.baseline_us / timing.time_us
+    if abs(ratio / timing.speedup - 1) < ROUNDING:
+        return ""
+    found = f"{timing.num_pairs} pairs of calls" if timing.num_pairs else "all calls"
+    return f" (of {found}; the ratio of the two times below is {ratio:.3g})"
 
 
 def light_us(timing: Timing) -> float | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from kopt.actors.programmers.agents.tally import AgentTally
 from kopt.agent_call import Agent, AgentCall, CallDesk, CallPlace, Say
 from kopt.ports import Completion, Message, Usage, WriteRequest
+from kopt.prompts.builder import reference_is_cut
 
 
 class Idea:
@@ -59,7 +60,7 @@ class Idea:
             messages=tuple(messages),
         )
         reply = await self._desk.ask(call, say=self._say)
-        self._tally.add(agent, reply)
+        self._tally.add(agent, reply, reference_is_cut=reference_is_cut(messages))
         said = reply.completion
         self.num_heard += 1
         self.usage = Usage(

@@ -18,6 +18,8 @@ class RoleFigures:
     """Calls that the journal had: not asked again, and not in the other figures."""
     faulty: int = 0
     """Calls that brought no words."""
+    cut_references: int = 0
+    """Calls whose prompt left out a part of the reference."""
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float = 0.0
@@ -30,8 +32,14 @@ class AgentTally:
         """Begin at nothing."""
         self._figures: dict[Agent, RoleFigures] = {}
 
-    def add(self, agent: Agent, reply: AgentReply) -> None:
-        """Count one reply."""
+    def add(self, agent: Agent, reply: AgentReply, *, reference_is_cut: bool = False) -> None:
+        """Count one reply.
+
+        Args:
+            agent: the role.
+            reply: to it.
+            reference_is_cut: whether its prompt left out a part of the reference.
+        """
         figures = self._figures.setdefault(agent, RoleFigures())
         if reply.is_known:
             figures.known += 1
@@ -39,6 +47,7 @@ class AgentTally:
         usage = reply.completion.usage
         figures.calls += 1
         figures.faulty += bool(reply.completion.fault)
+        figures.cut_references += reference_is_cut
         figures.tokens_in += usage.tokens_in
         figures.tokens_out += usage.tokens_out
         figures.cost_usd += usage.cost_usd
@@ -57,6 +66,7 @@ class AgentTally:
                 f"{count} {what}"
                 for count, what in (
                     (figures.faulty, "without words"),
+                    (figures.cut_references, "with a part of the reference left out"),
                     (figures.known, "more known from the journal"),
                 )
                 if count

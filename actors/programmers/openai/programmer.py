@@ -33,6 +33,7 @@ from kopt.ports import (
     WriteRequest,
 )
 from kopt.prompts.analysis import AnalysisReading, build_analysis, read_analysis
+from kopt.prompts.builder import reference_is_cut
 from kopt.prompts.extraction import build_extraction
 
 
@@ -79,7 +80,7 @@ class OpenAIProgrammer(Speaker):
             programmer=self.name,
             price=self._config.price,
         )
-        self._tally.add(answered, cut=cut)
+        self._tally.add(answered, cut=cut, reference_is_cut=reference_is_cut(asked.messages))
         self._look_at_usage(answered)
         completions = tuple(answered.completions)
         return Answer(

@@ -17,14 +17,21 @@ class Tally:
         self._completions = 0
         self._faults: Counter[FaultKind] = Counter()
         self._cut: Counter[str] = Counter()
+        self._prompts = 0
+        self._cut_references = 0
 
-    def add(self, answered: Answered, *, cut: Mapping[str, int]) -> None:
+    def add(
+        self, answered: Answered, *, cut: Mapping[str, int], reference_is_cut: bool = False
+    ) -> None:
         """Count an expansion's answers.
 
         Args:
             answered: what came of them.
             cut: those that ended at the token limit: `mended` by asking again, and `lost`.
+            reference_is_cut: whether the prompt left out a part of the reference.
         """
+        self._prompts += 1
+        self._cut_references += reference_is_cut
         self._completions += len(answered.completions)
         self._faults.update(answered.kinds)
         self._cut.update(cut)
@@ -35,6 +42,11 @@ class Tally:
             yield (
                 f"{self._faults.total()} of {self._completions} answers held no candidate "
                 f"({counted(self._faults)})"
+            )
+        if self._cut_references:
+            yield (
+                f"{self._cut_references} of {self._prompts} prompts left out a part of the "
+                "reference, for which programmer.prompt_tokens has no room"
             )
         if self._cut:
             yield (

@@ -26,6 +26,7 @@ from kopt.environment import cache_dir
 from kopt.errors import ConfigError, ProgrammerUnavailable, StoreError
 from kopt.ports import Answer, Completion, Message, WriteRequest
 from kopt.prompts import build
+from kopt.prompts.builder import reference_is_cut
 
 
 @PROGRAMMERS.register("mailbox")
@@ -52,6 +53,9 @@ class MailboxProgrammer:
         library = find_library(
             config.cutlass, key="programmer.cutlass", device=workplace.cluster.device
         )
+        self._warn = workplace.warn
+        self._cut: set[str] = set()
+        """Problems whose reference is too long for a prompt."""
         self._manual = Manual(library, cache_dir=cache_dir(), has_tools=False)
         self._postman = Postman(
             self._folder,
@@ -70,6 +74,7 @@ class MailboxProgrammer:
         """
         request = replace(request, manual=await self._manual.lines(request.target))
         messages = build(request, form="file")
+        self._note_cut(request, messages)
         letter_id = prompt_id(request, run=self._run)
         text = letter_text(letter_id, request, messages)
         reader = partial(read_reply, prompt_id=letter_id, request=request)
@@ -107,6 +112,12 @@ class MailboxProgrammer:
             raise ProgrammerUnavailable(self.name, str(error)) from error
         stood = standing is not None and standing != text
         return reply, refusals, messages_of(standing or "") if stood else ()
+
+    def _note_cut(self, request: WriteRequest, messages: tuple[Message, ...]) -> None:
+        name = request.problem.name
+        if name not in self._cut and reference_is_cut(messages):
+            self._cut.add(name)
+            self._warn(f"mailbox: prompts of {name} leave out a part of its reference")
 
     async def close(self) -> None:
         """Stop looking; open prompts stay, for a resumed run to find."""

@@ -16,6 +16,7 @@ from kopt.memory.tracker import StrategyRecord
 from kopt.memory.tried import Tried
 from kopt.ports import Attempt, Deadlines, Survey, Target, Terms, WriteRequest
 from kopt.problem import Problem
+from kopt.processor import Processor
 from kopt.survey import SizedTensor
 from kopt.testing.planted_evidence import planted_evidence
 from kopt.timing import Timing
@@ -37,7 +38,15 @@ TRITON_API = Api(
     names=tuple(f"tl.name_{number:03}" for number in range(120)),
 )
 TARGETS = {
-    "cpu": Target(device="cpu", name="AMD EPYC 9654", arch="x86_64", languages=("cpp", "torch")),
+    "cpu": Target(
+        device="cpu",
+        name="AMD EPYC 9654",
+        arch="x86_64",
+        languages=("cpp", "torch"),
+        processor=Processor(
+            threads=16, simd=("avx", "avx2", "fma", "avx512f", "avx512bw", "avx512vl")
+        ),
+    ),
     "cuda": Target(
         device="cuda",
         name="NVIDIA H200",
@@ -299,6 +308,7 @@ def tried(number: int, strategy: str, speedup: float | None, *, over: float = 1.
         speedup=speedup,
         speedup_ci=interval,
         time_us=None if speedup is None else 1489.0 / speedup,
+        baseline_us=None if speedup is None else 1489.0,
         over=over,
         parent_kind=None if number == 1 else "correct",
     )
@@ -369,7 +379,7 @@ def level2_request(mode: Mode, device: str) -> WriteRequest:
             parent=None if mode == "initial" else candidate.candidate_id,
             mode=mode,
             num_candidates=2,
-            first_child=3,
+            first_child=6,
             seed=11,
         ),
         parent=None if mode == "initial" else _attempt(mode, candidate, target),

@@ -50,6 +50,9 @@ def test_a_survey_has_sizes_times_and_the_bytes_of_a_mean(judge) -> None:
     # 4 MiB at less than 4 TB/s; the output alone would take a millionth of that.
     assert survey.sol_us is not None
     assert survey.sol_us > 1.0
+    assert survey.bytes_per_s is not None
+    assert survey.bytes_per_s > 1e8
+    assert survey.untimed().bytes_per_s is None
 
 
 def test_a_reference_that_does_not_run_has_no_survey(judge) -> None:

@@ -13,8 +13,8 @@ import pytest
 from kopt.expansion import MODES
 from kopt.ports import Message, WriteRequest
 from kopt.prompts import build
-from kopt.prompts.budget import BUDGET, CHANGING_GIVE_WAY, FLOORS, Budget, fitted
-from kopt.prompts.builder import stable_part
+from kopt.prompts.budget import BUDGET, CHANGING_GIVE_WAY, FLOORS, Budget, fitted, stable_tokens
+from kopt.prompts.builder import reference_is_cut, stable_part
 from kopt.prompts.tokens import estimated_tokens, prompt_tokens, shared_prefix
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "prompts"
@@ -134,6 +134,48 @@ def test_the_whole_is_bounded_whatever_it_is_made_from(mode, tokens) -> None:
 
 def test_the_default_bound_is_kept_by_the_longest_prompts() -> None:
     assert prompt_tokens(build(huge())) <= BUDGET.tokens + 20
+
+
+def numbered(num_lines: int) -> str:
+    return "\n".join(f"x{number:05} = {number}" for number in range(num_lines))
+
+
+def with_reference(mode: str, source: str) -> WriteRequest:
+    made = level2(mode, "cuda")
+    return dataclasses.replace(made, problem=dataclasses.replace(made.problem, source=source))
+
+
+def test_a_long_reference_takes_what_others_leave() -> None:
+    # 1,300 lines of 32 characters and 9 tokens: more than half of the whole, less than two thirds.
+    line = "# a line of words about nothing\n"
+    source = line * 1_300
+    for mode in MODES:
+        prompt = build(with_reference(mode, source))
+        assert source in prompt[1].text
+        assert not reference_is_cut(prompt)
+        assert prompt_tokens(prompt) <= BUDGET.tokens
+    # In a larger prompt what sections that change cannot fill is the reference's: more than two
+    # thirds of it.
+    assert stable_tokens(BUDGET, left=100_000) > 70_000
+    long = build(with_reference("optimize", line * 10_000), budget=Budget(tokens=130_000))
+    assert not reference_is_cut(long)
+
+
+def test_a_reference_beyond_that_is_cut_and_says_how_much() -> None:
+    made = with_reference("initial", numbered(20_000))
+    prompt = build(made)
+    assert reference_is_cut(prompt)
+    assert prompt_tokens(prompt) <= BUDGET.tokens
+    line = prompt[1].text.split("\n")[2]
+    assert line.startswith("It is too long for this prompt: ")
+    assert f" of its {len(made.problem.source):,} characters (" in line
+    assert " of 20,000 lines) are left out, where the block says so." in line
+
+
+@pytest.mark.parametrize(("left", "tokens"), [(2_000, 1_000), (20_000, 13_333), (60_000, 40_000)])
+def test_the_share_of_what_all_prompts_of_a_problem_begin_with(left, tokens) -> None:
+    # Of 2,000 half: the rest is less than what others need. Of 20,000 and 60,000 two thirds.
+    assert stable_tokens(BUDGET, left=left) == tokens
 
 
 def test_a_prompts_length_changes_nothing_of_what_all_begin_with() -> None:

@@ -19,7 +19,7 @@ from kopt.memory.tried import Tried
 from kopt.ports import Target, Terms, WriteRequest
 from kopt.prompts import build
 from kopt.prompts.budget import Budget
-from kopt.prompts.builder import stable_part
+from kopt.prompts.builder import reference_is_cut, stable_part
 from kopt.prompts.policy_text import policy_text
 from kopt.prompts.templates import filled
 from kopt.verdict import Cheated, CompileFailed, Correct, Crashed, Incorrect, TimedOut, Verdict
@@ -76,6 +76,16 @@ def test_labels_of_a_problem_and_of_a_search_change_no_prompt() -> None:
     assert build(made) == build(dataclasses.replace(made, problem=problem, search="b", seed=9))
 
 
+def test_on_a_cpu_nothing_is_said_of_gpus() -> None:
+    for case in ("initial", *CASES["VERDICTS"]):
+        text = "\n".join(message.text for message in build(request(case, "cpu")))
+        for words in ("TF32", "CUDA", "cuda", "stream", "triton", "GPU", "launches"):
+            assert words not in text, (case, words)
+    system = build(request("initial", "cuda"))[0].text
+    for words in ("one product in TF32", "in the current stream", "streams and CUDA graphs"):
+        assert words in system
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_each_mode_has_its_task(mode: str) -> None:
     case = {"initial": "initial", "debug": "debug_crashed", "optimize": "optimize"}[mode]
@@ -88,7 +98,7 @@ def test_a_root_that_was_asked_before_asks_for_another_way() -> None:
     made = request("initial")
     again = dataclasses.replace(made, expansion=dataclasses.replace(made.expansion, first_child=1))
     text = user_text(again)
-    assert "One version was asked for from here before; it is not known here. Take" in text
+    assert "One version was asked for from here before; nothing is known of it here. Take" in text
     assert "another idea than the first that" in text
     tried = Tried(
         candidate="c",
@@ -101,13 +111,44 @@ def test_a_root_that_was_asked_before_asks_for_another_way() -> None:
     )
     known = History(siblings=(tried,))
     text = user_text(dataclasses.replace(again, history=known))
-    assert "One version was asked for from here before; what is known of it stands below." in text
+    assert "One version was tried from here before; what is known of it stands below." in text
     assert "Take another idea than that one's, and than the first that comes to mind." in text
     several = dataclasses.replace(
         again, expansion=dataclasses.replace(again.expansion, first_child=3)
     )
-    assert "3 versions were asked for from here before; they are not known" in user_text(several)
+    text = user_text(several)
+    assert "3 versions were asked for from here before; nothing is known of them here. Take" in text
     assert "from here before" not in user_text(made)
+
+
+STANDS = "tried from here before; what is known of"
+
+
+@pytest.mark.parametrize(
+    ("asked", "siblings", "earlier", "words"),
+    [
+        (4, 4, 0, f"4 versions were {STANDS} them stands below. Take another idea than theirs"),
+        (4, 1, 2, f"3 versions were {STANDS} them stands below. 1 more was asked for; nothing is"),
+        (4, 1, 2, "is known of it yet. Take another idea than theirs, and than the first"),
+        (4, 1, 0, f"One version was {STANDS} it stands below. 3 more were asked for; nothing is"),
+        (4, 1, 0, "is known of them yet. Take another idea than that one's, and than the first"),
+        (0, 2, 0, f"2 versions were {STANDS} them stands below. Take another idea than theirs"),
+    ],
+)
+def test_versions_that_are_not_told_of_are_counted_apart(asked, siblings, earlier, words) -> None:
+    made = request("initial")
+    tried = Tried(
+        candidate="c",
+        parent=None,
+        expansion=0,
+        strategy="tiles",
+        language="triton",
+        kind="incorrect",
+        reason="wrong",
+    )
+    expansion = dataclasses.replace(made.expansion, first_child=asked)
+    history = History(siblings=(tried,) * siblings, earlier=earlier)
+    assert words in user_text(dataclasses.replace(made, expansion=expansion, history=history))
 
 
 VERDICTS: list[tuple[Verdict, list[str]]] = [
@@ -142,6 +183,32 @@ def test_every_verdict_is_told_with_its_fields(verdict: Verdict, words: list[str
     text = user_text(request(verdict=verdict))
     for each in words:
         assert each in text
+
+
+def test_a_failure_is_headed_by_what_went_wrong() -> None:
+    build = CASES["VERDICTS"]["debug_compile"]
+    text = user_text(request(verdict=build))
+    head = (
+        "It does not compile (stage `build`): kernel.cpp:7:20: error: expected ';' before '}' token"
+    )
+    assert f"## What became of it\n\n{head}\n\n" in text
+    assert "    7 |   out[r] = total }" in text
+    # One line that says it all is not told twice.
+    text = user_text(request(verdict=CompileFailed(stage="static", log="line 3: invalid syntax")))
+    assert text.count("line 3: invalid syntax") == 1
+
+
+def test_the_time_beside_a_speed_up_is_of_its_race() -> None:
+    timing = dataclasses.replace(CORRECT.timing, compile_us=24.1)  # in another race
+    text = user_text(request(verdict=dataclasses.replace(CORRECT, timing=timing)))
+    assert "| torch.compile | 25.9 | the baseline, in the same race |" in text
+    assert "| eager PyTorch | 61 | timed apart |" in text
+    assert "24.1" not in text
+    # 25.9 ÷ 21.4 = 1.21 follows from the table; 1.25, of pairs, does not.
+    assert "over the baseline `compile`. It" in text
+    timing = dataclasses.replace(CORRECT.timing, speedup=1.25, speedup_ci=(1.2, 1.3))
+    text = user_text(request(verdict=dataclasses.replace(CORRECT, timing=timing)))
+    assert "`compile` (of 12 pairs of calls; the ratio of the two times below is 1.21). It" in text
 
 
 def test_a_version_slower_than_the_baseline_is_said_to_be() -> None:
@@ -224,6 +291,26 @@ def test_a_long_source_is_cut_in_its_middle_and_says_so() -> None:
     text = user_text(dataclasses.replace(made, problem=problem), reference=1_000)
     # Lines of 9 characters and a line break: 75 of them in 750, 25 in 250.
     assert "x0074 = 1\n… 900 lines left out …\nx0975 = 1\n" in text
+    # 900 lines of 10 characters, one line break of them kept.
+    assert text.startswith(
+        "## Reference\n\nIt is too long for this prompt: 8,999 of its 9,999 characters (900 of "
+        "1,000 lines) are left out, where the block says so.\n\n```python\nx0000 = 1\n"
+    )
+    assert reference_is_cut(build(dataclasses.replace(made, problem=problem))) is False
+    assert reference_is_cut(
+        build(dataclasses.replace(made, problem=problem), budget=Budget(reference=1_000))
+    )
+
+
+def test_a_version_that_is_cut_says_so_above_it() -> None:
+    made = request("optimize")
+    assert made.parent is not None
+    source = "\n".join(f"x{n:04} = 1" for n in range(1_000))
+    candidate = dataclasses.replace(made.parent.candidate, source=source)
+    parent = dataclasses.replace(made.parent, candidate=candidate)
+    text = user_text(dataclasses.replace(made, parent=parent), version=1_000)
+    assert "\n\nIt is too long for this prompt: 8,999 of its 9,999 characters (900 of" in text
+    assert "It is too long" not in user_text(made)
 
 
 def test_one_line_of_a_megabyte_is_cut() -> None:
@@ -232,7 +319,7 @@ def test_one_line_of_a_megabyte_is_cut() -> None:
     assert "… 999400 characters left out …" in text
     made = request("initial")
     problem = dataclasses.replace(made.problem, source="x" * 1_000_000)
-    assert len(user_text(dataclasses.replace(made, problem=problem))) < 40_000
+    assert len(user_text(dataclasses.replace(made, problem=problem))) < 120_000
 
 
 def test_a_prompt_is_bounded_whatever_its_parent_holds() -> None:

@@ -210,6 +210,10 @@ def test_the_time_of_a_right_version_stands_before_its_multiple() -> None:
     history = History(siblings=(tried(1, time_us=1364.4),))
     text = history_text(history, max_characters=3_000)
     assert text.endswith("- way 1 (triton): right, 1364 us, 1.5x the baseline")
+    raced = History(siblings=(tried(1, time_us=1364.4, baseline_us=2046.6, over=1.2),))
+    assert history_text(raced, max_characters=3_000).endswith(
+        "right, 1364 us, 1.5x the baseline (2047 us in that race), 1.25x what it was made from"
+    )
 
 
 def test_a_strategy_of_two_long_sentences_is_told_whole() -> None:

@@ -33,8 +33,9 @@ def test_sizes_and_the_times_to_beat_are_told_in_numbers() -> None:
         "## In numbers\n\n"
         "- `forward`: float32 [32768, 1024], int64 [32768] to float32 [32768, 4096].\n"
         "- Its state, 4,198,400 elements: `weight` float32 [4096, 1024], `bias` float32 [4096].\n"
-        "- A call here: eager PyTorch 8212 us, torch.compile 5927 us (the baseline); speed of "
-        "light 340 us (inputs and outputs moved once; operations do not count)."
+        "- A call here, timed apart from any version: eager PyTorch 8212 us, torch.compile 5927 us "
+        "(the baseline); speed of light 340 us (inputs and outputs moved once; operations do not "
+        "count)."
     )
 
 
@@ -54,6 +55,16 @@ def test_further_argument_lists_are_counted() -> None:
 def test_a_speed_of_light_that_is_no_aim_is_not_told() -> None:
     assert "speed of light" not in survey_text(dataclasses.replace(PRODUCT, sol_us=140.0))
     assert "speed of light" not in survey_text(dataclasses.replace(PRODUCT, sol_us=None))
+
+
+def test_the_bandwidth_of_a_cpu_is_told_where_it_was_measured() -> None:
+    measured = dataclasses.replace(PRODUCT, bytes_per_s=21.34e9)
+    assert survey_text(measured).endswith(
+        "\n- Memory and caches move 21.3 GB/s here, reads and writes together, as measured with as "
+        "many bytes as a call's inputs and outputs have."
+    )
+    assert "GB/s" not in survey_text(PRODUCT)
+    assert "GB/s" not in survey_text(measured.untimed())
 
 
 def test_what_was_not_looked_at_is_not_told() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from kopt.api import Api
 from kopt.ports import Target
+from kopt.processor import Processor
 from kopt.prompts.api_text import MAX_SIGNATURE, api_text
 from kopt.prompts.hardware_text import device_text
 from kopt.prompts.target_text import languages_text
@@ -65,6 +66,22 @@ def test_an_unknown_architecture_is_told_no_figure(arch) -> None:
 def test_a_cpu_is_told_nothing_of_gpus() -> None:
     text = device_text(Target(device="cpu", name="H200", arch="sm_90", languages=("cpp",)))
     assert "KiB" not in text
+
+
+def test_a_cpu_is_told_with_its_threads_and_vectors_as_far_as_they_are_known() -> None:
+    bare = Target(device="cpu", name="a CPU", arch="x86_64", languages=("cpp",))
+    known = dataclasses.replace(bare, processor=Processor(threads=8, simd=("avx", "avx2", "fma")))
+    assert device_text(known).startswith(
+        "## Device\n\nCPU: a CPU (x86_64). SIMD: avx, avx2, fma, in vectors of up to 256 bits "
+        "(8 float32). A call may use 8 threads, which is what `torch.get_num_threads()` gives and "
+        "OpenMP starts; nothing else"
+    )
+    alone = dataclasses.replace(bare, processor=Processor(threads=1, simd=("asimd", "sve")))
+    assert "SIMD: asimd, sve. A call may use one thread; nothing" in device_text(alone)
+    for unknown in (bare, dataclasses.replace(bare, processor=Processor())):
+        text = device_text(unknown)
+        assert "SIMD" not in text
+        assert "may use all threads that `torch.get_num_threads()` gives" in text
 
 
 def test_every_gpu_of_the_table_is_of_a_known_architecture() -> None:

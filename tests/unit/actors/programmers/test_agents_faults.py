@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from kopt.actors.programmers.agents.planning import collapsed_of
+from kopt.actors.programmers.agents.tally import AgentTally
 from kopt.actors.programmers.agents_config import AgentsConfig
-from kopt.agent_call import AgentCall
+from kopt.agent_call import AgentCall, AgentReply
 from kopt.data.fold import RunState
 from kopt.driver.replay import replay
 from kopt.errors import AnswerAwaited, ProgrammerUnavailable
@@ -157,3 +158,12 @@ def test_collapse_is_two_approaches_among_the_last_six() -> None:
         "tile 32",
         "fuse",
     )
+
+
+def test_calls_whose_reference_is_cut_are_counted_by_role() -> None:
+    tally = AgentTally()
+    reply = AgentReply(completion=Completion(text="a plan"), sampling={})
+    tally.add("planner", reply, reference_is_cut=True)
+    tally.add("planner", reply)
+    (line,) = tally.lines()
+    assert line.startswith("planner: 2 calls (1 with a part of the reference left out), ")

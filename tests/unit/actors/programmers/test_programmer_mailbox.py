@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from kopt.actors.programmers.postbox.guide import EXAMPLE_ID, example_answer
 from kopt.actors.programmers.postbox.reply import read_reply, read_words
 from kopt.agent_call import AgentCall, CallPlace
 from kopt.data.results import result_rows
-from kopt.errors import ConfigError, ProgrammerUnavailable
+from kopt.errors import AnswerAwaited, ConfigError, ProgrammerUnavailable
 from kopt.expansion import first_expansion
 from kopt.ports import Answer, Message, Target, WriteRequest
 from kopt.problem import Problem
@@ -590,3 +591,23 @@ def test_a_role_may_be_declined(tmp_path: Path) -> None:
     reply = read_words(b"prompt: p\ndecline: not today\n", prompt_id="p")
     assert (reply.declined, reply.fault) == ("not today", "")
     assert read_words(b"prompt: q\nwords\n", prompt_id="p").fault.startswith("it answers prompt q")
+
+
+def test_a_reference_that_is_cut_is_said_once_of_its_problem(tmp_path: Path) -> None:
+    box = Box(tmp_path, wait_s=0.0)
+    long = replace(request().problem, source=REFERENCE + "# one line more of it\n" * 20_000)
+
+    async def ask() -> None:
+        for made in (
+            request(0),
+            replace(request(1), problem=long),
+            replace(request(2), problem=long),
+        ):
+            with pytest.raises(AnswerAwaited):
+                await box.programmer.write(made)
+        await box.programmer.close()
+
+    asyncio.run(ask())
+    assert box.heard("leave out") == [
+        "mailbox: prompts of set/Plus One leave out a part of its reference"
+    ]

@@ -1,5 +1,7 @@
 """Answers that end at the token limit: twice the limit, then brevity, then a counted fault."""
 
+from dataclasses import replace
+
 import pytest
 
 from kopt.testing.openai_server import Behaviour
@@ -63,6 +65,28 @@ def test_phase_a_asks_with_twice_the_limit_and_the_same_prompt_and_seed(
         "programmer openai: 1 answers were cut off at the token limit and asked for again; "
         "1 were whole then",
     ]
+
+
+@pytest.mark.parametrize("num_lines", [1, 2_000])
+def test_prompts_whose_reference_is_cut_are_counted(bench, run, request_of, num_lines):
+    request = request_of()
+    source = request.problem.source + "# one line more of it\n" * num_lines
+    request = replace(request, problem=replace(request.problem, source=source))
+
+    async def scenario():
+        async with bench(Behaviour(texts=[SHORT]), prompt_tokens=4_000) as it:
+            answers = [await it.programmer.write(request) for _ in range(2)]
+        return [answer.messages[1].text for answer in answers], it.said
+
+    texts, said = run(scenario())
+    is_cut = num_lines > 1
+    head = "## Reference\n\nIt is too long for this prompt: "
+    assert [text.startswith(head) for text in texts] == [is_cut, is_cut]
+    counted = (
+        "programmer openai: 2 of 2 prompts left out a part of the reference, for which "
+        "programmer.prompt_tokens has no room"
+    )
+    assert (counted in said) == is_cut
 
 
 def test_phase_b_asks_at_the_doubled_limit_with_a_directive(bench, run, stream):
