@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kopt.agent_call import AgentCall
+from kopt.agent_call import AgentCall, CallPlace
+from kopt.expansion import Expansion
 from kopt.identity import content_id
 from kopt.ports import Message, WriteRequest
 
@@ -25,21 +26,42 @@ def prompt_id(request: WriteRequest, *, run: str) -> str:
         request: what is asked for.
         run: identity of the run; two runs that share a mailbox do not share answers.
     """
-    expansion = request.expansion
+    problem = request.problem
+    return place_id(
+        request.expansion,
+        problem=problem.problem_id,
+        problem_name=problem.name,
+        search=request.search,
+        run=run,
+    )
+
+
+def place_id(
+    expansion: Expansion, *, problem: str, problem_name: str, search: str, run: str
+) -> str:
+    """Return the id of an expansion's prompt.
+
+    Args:
+        expansion: that is asked for.
+        problem: its id.
+        problem_name: for the beginning of the id.
+        search: its name.
+        run: identity of the run.
+    """
     digest = content_id(
         "mailbox prompt",
         2,
         {
             "run": run,
-            "search": request.search,
-            "problem": request.problem.problem_id,
+            "search": search,
+            "problem": problem,
             "expansion": expansion.ordinal,
             "parent": expansion.parent,
             "first_child": expansion.first_child,
             "n": expansion.num_candidates,
         },
     )
-    return f"{_short(request.problem.name)}-{expansion.ordinal:04d}-{digest[:HASH_DIGITS]}"
+    return f"{_short(problem_name)}-{expansion.ordinal:04d}-{digest[:HASH_DIGITS]}"
 
 
 def letter_text(letter_id: str, request: WriteRequest, messages: Sequence[Message]) -> str:
@@ -66,18 +88,34 @@ def call_id(call: AgentCall, *, run: str) -> str:
         call: of the agent; its place in the search is what is named, whatever its words are.
         run: identity of the run.
     """
-    place = call.place
+    problem = call.problem
+    return call_place_id(
+        call.place,
+        problem=problem.problem_id,
+        problem_name=problem.name,
+        search=call.search,
+        run=run,
+    )
+
+
+def call_place_id(
+    place: CallPlace, *, problem: str, problem_name: str, search: str, run: str
+) -> str:
+    """Return the id of an agent's prompt.
+
+    Args:
+        place: of the call.
+        problem: its id.
+        problem_name: for the beginning of the id.
+        search: its name.
+        run: identity of the run.
+    """
     digest = content_id(
         "mailbox call",
         1,
-        {
-            "run": run,
-            "search": call.search,
-            "problem": call.problem.problem_id,
-            "place": list(place),
-        },
+        {"run": run, "search": search, "problem": problem, "place": list(place)},
     )
-    short = _short(call.problem.name)
+    short = _short(problem_name)
     return f"{short}-{place.expansion:04d}-{place.agent}-{digest[:HASH_DIGITS]}"
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kopt.actors.programmers.config import MailboxConfig
+from kopt.actors.programmers.postbox import MailboxProgrammer
 from kopt.candidate import Candidate
 from kopt.cli import main
 from kopt.config import load
@@ -17,7 +19,7 @@ from kopt.data.journal_files import read_events
 from kopt.data.rundir import RunDir
 from kopt.driver.loop import Driver, Pace
 from kopt.driver.task import SearchSpec, SearchTask
-from kopt.ports import Answer, Completion, Target, Usage, WriteRequest
+from kopt.ports import Answer, Completion, Programmer, Target, Usage, WriteRequest
 from kopt.problem import Problem
 from kopt.prompts import build
 from kopt.search.searches import create_search
@@ -28,6 +30,7 @@ from kopt.testing.fakes import (
     fresh_candidates,
     hashed_verdict,
 )
+from kopt.testing.small_workplace import small_workplace
 from kopt.verdict import Incorrect, Verdict
 
 TARGET = Target(device="cpu", name="test", arch="x86_64", languages=("torch",))
@@ -57,11 +60,17 @@ def make_run(
     judge=hashed_verdict,
     seeds: tuple[int, ...] = (0,),
     iterations: int = 4,
+    mailbox: bool = False,
 ) -> RunDir:
     search = {"kind": "mcts", "iterations": iterations}
     config = load({"problem": "builtin/softmax", "search": search})
     clock = ManualClock()
     run = RunDir.create(folder, "first", clock=clock)
+    programmer: Programmer = ScriptedProgrammer(script)
+    if mailbox:
+        section = MailboxConfig(wait_s=0.0, poll_s=0.01, settle_s=0.0)
+        run.write_manifest({"name": "first", "created": "now", "config": plain_of(section)})
+        programmer = MailboxProgrammer(section, small_workplace(run.path, warn=lambda line: None))
     tasks = [
         SearchTask(
             spec=SearchSpec(
@@ -75,7 +84,7 @@ def make_run(
         run.keep_problem(PROBLEM)
         driver = Driver(
             tasks,
-            programmer=ScriptedProgrammer(script),
+            programmer=programmer,
             evaluator=InstantEvaluator(judge),
             sink=journal,
             clock=clock,
@@ -84,6 +93,10 @@ def make_run(
         )
         asyncio.run(driver.run())
     return run
+
+
+def plain_of(section: MailboxConfig) -> dict[str, object]:
+    return {"programmer": section.model_dump(mode="json")}
 
 
 def folded(run: RunDir) -> RunState:
@@ -127,7 +140,10 @@ def test_a_nodes_prompt_is_printed_as_it_was_sent(run: RunDir, capfd) -> None:
     assert printed(capfd, str(run.path), "@1")["messages"] == messages
     assert main(["prompt", str(run.path), str(told.node)]) == 0
     text = capfd.readouterr().out
-    assert text.startswith("=== system ===\n\nYou make PyTorch modules faster")
+    assert text.startswith(
+        f"##### {expansion.asked.mode}, @1 of p/default/0, node {told.node} #####\n\n"
+        "=== system ===\n\nYou make PyTorch modules faster"
+    )
     assert "\n=== user ===\n\n## Reference" in text
 
 
@@ -157,6 +173,26 @@ def test_a_programmer_that_is_not_asked_in_words_has_no_prompt(tmp_path: Path, c
     run = make_run(tmp_path, script=fresh_candidates)
     line = complaint(capfd, str(run.path), "1")
     assert "its programmer (scripted) is not asked in words" in line
+
+
+def test_a_prompt_that_lies_open_in_a_mailbox_is_printed(tmp_path: Path, capfd) -> None:
+    run = make_run(tmp_path, mailbox=True)
+    letter, *_ = sorted((run.path / "mailbox" / "prompts").glob("*.md"))
+    record = printed(capfd, str(run.path), "@0")
+    assert (record["mode"], record["is_open"], record["node"]) == ("initial", True, None)
+    messages = record["messages"]
+    assert isinstance(messages, list)
+    assert [message["role"] for message in messages] == ["system", "user"]
+    assert all(message["text"] in letter.read_text() for message in messages)
+    assert main(["prompt", str(run.path), "@0"]) == 0
+    text, said = capfd.readouterr()
+    assert text.startswith(
+        "##### initial, @0 of p/default/0, open: not answered yet #####\n\n=== system ===\n\n"
+    )
+    assert said == f"about {record['estimated_tokens']:,} tokens\n"
+    # Somebody tidied up: it is neither in the journal nor in the mailbox.
+    letter.unlink()
+    assert "no prompt is known yet" in complaint(capfd, str(run.path), "@0")
 
 
 def test_the_stable_part_is_reported_with_each_prompt(run: RunDir, capfd) -> None:
