@@ -32,8 +32,15 @@ def cache_line(figures: Figures) -> str:
         else f"prefix cache hit rate {rate:.1%} ({figures.prefix_hits:,} of "
         f"{figures.prefix_queries:,} prompt tokens)"
     )
-    return (
-        f"{cached}; {figures.generation_tokens:,} tokens written; at most {figures.peak_running} "
-        f"requests under way and {figures.peak_waiting} waiting in a server, "
-        f"{figures.peak_kv_cache:.0%} of its KV cache used, {figures.preemptions} preemptions"
-    )
+    parts = [cached, f"{figures.generation_tokens:,} tokens written", _load(figures)]
+    if figures.peak_kv_cache:
+        parts.append(f"at most {figures.peak_kv_cache:.0%} of its KV cache used")
+    parts.append(f"{figures.preemptions} preemptions")
+    return "; ".join(filter(None, parts))
+
+
+def _load(figures: Figures) -> str:
+    """Return the most that was seen at once; empty where no look fell on a request under way."""
+    most = {"under way": figures.peak_running, "waiting": figures.peak_waiting}
+    seen = [f"{number} {what}" for what, number in most.items() if number]
+    return f"at most {' and '.join(seen)} in a server, as seen every few seconds" if seen else ""

@@ -49,6 +49,20 @@ def test_a_rate_of_nothing_is_unknown_and_not_zero() -> None:
     assert cache_line(Figures()).startswith("no prompt was looked up")
 
 
+def test_what_no_look_saw_is_not_said_to_have_been_nothing() -> None:
+    idle = Figures(prefix_queries=100, prefix_hits=50, generation_tokens=20)
+    assert cache_line(idle) == (
+        "prefix cache hit rate 50.0% (50 of 100 prompt tokens); 20 tokens written; 0 preemptions"
+    )
+    busy = Figures(peak_running=3, peak_kv_cache=0.5)
+    assert (
+        "; at most 3 under way in a server, as seen every few seconds; at most 50% of its KV "
+        in (cache_line(busy))
+    )
+    queued = Figures(peak_running=3, peak_waiting=2)
+    assert "; at most 3 under way and 2 waiting in a server, as seen" in cache_line(queued)
+
+
 def test_a_page_that_is_none_is_a_value_error() -> None:
     with pytest.raises(ValueError, match=r"\S"):
         read_figures('vllm:prefix_cache_hits_total{engine="0} x\n')
