@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kopt.evidence import Evidence, KernelEvidence, Timeline
+from kopt.evidence import Evidence, KernelEvidence, KernelOwner, Timeline
 from kopt.prompts.excerpts import short_line
 from kopt.tools.collect.host_code import fma_share, vector_bits
 from kopt.tools.energy_notes import instructions_in_binary
@@ -24,6 +24,14 @@ ONE_ELEMENT_BITS = 32
 """What `vector_bits` says of scalar arithmetic."""
 MAX_RULE = 400
 """Characters of a rule's text."""
+
+OWNERS: dict[KernelOwner, str] = {
+    "user": "the version's own",
+    "library": "a library's",
+    "aten": "PyTorch's own",
+}
+LAUNCHES = ("launch", "launches")
+CALLS = ("call", "calls")
 
 _GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tensor", MATRIX_MNEMONICS),
@@ -47,9 +55,13 @@ def named(kernel: str) -> str:
 
 
 def kernels_text(evidence: Evidence) -> str:
-    """Return a line for each kernel: whose it is, launches, time, share; the longest first."""
+    """Return a line for each kernel: whose it is, launches, time, share; the longest first.
+
+    On a CPU they are operations, and called.
+    """
     ordered = sorted(evidence.kernels, key=lambda kernel: -(kernel.share or 0.0))
-    lines = [_kernel_line(kernel) for kernel in ordered[:MAX_KERNELS]]
+    run = LAUNCHES if evidence.arch.startswith("sm_") else CALLS
+    lines = [_kernel_line(kernel, run) for kernel in ordered[:MAX_KERNELS]]
     if len(ordered) > MAX_KERNELS:
         lines.append(f"- … {len(ordered) - MAX_KERNELS} more kernels …")
     return "\n".join(lines)
@@ -193,9 +205,8 @@ def rules_text(kernels: Sequence[KernelRules]) -> str:
     return "\n".join(lines)
 
 
-def _kernel_line(kernel: KernelEvidence) -> str:
-    owner = "the version's own" if kernel.owner == "user" else kernel.owner
-    parts = [owner, _counted(kernel.launches, "launch", "launches")]
+def _kernel_line(kernel: KernelEvidence, run: tuple[str, str]) -> str:
+    parts = [OWNERS[kernel.owner], _counted(kernel.launches, *run)]
     if kernel.time_us is not None:
         parts.append(f"{kernel.time_us:.1f} us")
     if kernel.share is not None:

@@ -5,9 +5,12 @@ Requests with four findings, a memory, a history and the signatures of an instal
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kopt.api import Api
 from kopt.candidate import Candidate, Language
 from kopt.evaluation import Check, Evaluation
+from kopt.evidence import Evidence, KernelEvidence, Roofline, Timeline
 from kopt.expansion import Expansion, Mode
 from kopt.memory.entry import MemoryEntry
 from kopt.memory.history import History
@@ -228,7 +231,7 @@ class ModelNew(nn.Module):
         )
         return out
 '''
-CPP = """import torch
+TORCH = """import torch
 from torch import nn
 
 
@@ -247,8 +250,11 @@ class ModelNew(nn.Module):
         x = torch.nn.functional.max_pool2d(x, self.pool_size)
         return x.clamp_(self.low, self.high)
 """
-WRITTEN: dict[str, tuple[Language, str]] = {"cuda": ("triton", TRITON), "cpu": ("torch", CPP)}
-STRATEGY = "The convolution stays cuDNN's; one pass for the statistics, one for all that follows."
+WRITTEN: dict[str, tuple[Language, str]] = {"cuda": ("triton", TRITON), "cpu": ("torch", TORCH)}
+STRATEGIES = {
+    "cuda": "The convolution stays cuDNN's; one pass for the statistics, one for all that follows.",
+    "cpu": "Scale and clamp in place; the convolution stays the library's.",
+}
 VERDICTS: dict[Mode, Verdict] = {
     "debug": Incorrect(
         check="values:shifted_scaled#2",
@@ -289,6 +295,38 @@ SURVEY = Survey(
     baselines_us=(("compile", 1489.0), ("eager", 2310.0), ("max_autotune", 1471.0)),
     sol_us=311.0,
 )
+HOST_EVIDENCE = Evidence(
+    device="AMD EPYC 9654",
+    arch="x86_64",
+    level="timeline",
+    kernels=(
+        KernelEvidence(
+            name="aten::mkldnn_convolution", owner="aten", launches=1, time_us=702.0, share=0.57
+        ),
+        KernelEvidence(
+            name="aten::native_group_norm", owner="aten", launches=1, time_us=311.0, share=0.25
+        ),
+        KernelEvidence(
+            name="aten::max_pool2d_with_indices",
+            owner="aten",
+            launches=1,
+            time_us=148.0,
+            share=0.12,
+        ),
+    ),
+    timeline=Timeline(e2e_us=1232.0),
+    roofline=Roofline(
+        flops=2.4e9,
+        bytes=1.01e8,
+        precision="fp32",
+        intensity=23.8,
+        ridge=11.2,
+        theoretical="compute",
+        bottleneck="compute",
+        confidence="low",
+    ),
+)
+"""As operations of torch are seen on a CPU."""
 TERMS = Terms(deadlines=Deadlines(build_s=180.0, load_s=60.0, call_s=60.0))
 
 
@@ -326,7 +364,7 @@ SIBLINGS = (
 MEMORY = Memory(
     entries=(
         MemoryEntry(heading="search_findings", text="The convolution takes 58 % of the time."),
-        MemoryEntry(heading="search_findings", text="The statistics kernel reads at 3.1 TB/s."),
+        MemoryEntry(heading="search_findings", text="The statistics read 0.5 GB once more."),
         MemoryEntry(
             heading="errors_corrections",
             text="E[x^2] - E[x]^2 fails on shifted inputs; Welford's update passes.",
@@ -362,11 +400,33 @@ MEMORY = Memory(
 )
 
 
+ON_CPU = (
+    ("one kernel of 1024 threads a plane", "one loop over planes"),
+    ("Statistics in a kernel of their own", "Statistics in a loop of their own"),
+    ("Two rows of windows for each program, the halves added in shared memory", "Two rows of "
+    "windows at a time, the halves added by two accumulators"),
+    ("BLOCK of 1024 and eight warps for the second kernel", "Blocks of 1,024 for the second loop"),
+)  # fmt: skip
+"""What versions were meant to do on a GPU, and what stands for it on a CPU."""
+
+
+def _on(device: str, items: tuple[Tried, ...]) -> tuple[Tried, ...]:
+    if device == "cuda":
+        return items
+    told = []
+    for item in items:
+        strategy = item.strategy
+        for gpu, cpu in ON_CPU:
+            strategy = strategy.replace(gpu, cpu)
+        told.append(replace(item, strategy=strategy, language="cpp"))
+    return tuple(told)
+
+
 def level2_request(mode: Mode, device: str) -> WriteRequest:
     """Return the request of a mode, with all that a long search knows by then."""
     target = TARGETS[device]
     language, source = WRITTEN[device]
-    candidate = Candidate(source=source, language=language, strategy=STRATEGY)
+    candidate = Candidate(source=source, language=language, strategy=STRATEGIES[device])
     return WriteRequest(
         problem=PROBLEM,
         target=target,
@@ -385,9 +445,12 @@ def level2_request(mode: Mode, device: str) -> WriteRequest:
         parent=None if mode == "initial" else _attempt(mode, candidate, target),
         survey=SURVEY,
         terms=TERMS,
-        memory=MEMORY,
+        memory=replace(MEMORY, experience=_on(device, MEMORY.experience)),
         history=History(
-            lineage=() if mode == "initial" else LINEAGE, older=0, siblings=SIBLINGS, earlier=2
+            lineage=() if mode == "initial" else _on(device, LINEAGE),
+            older=0,
+            siblings=_on(device, SIBLINGS),
+            earlier=2,
         ),
     )
 
@@ -405,6 +468,8 @@ def _attempt(mode: Mode, candidate: Candidate, target: Target) -> Attempt:
     )
     if mode == "debug":
         return Attempt(candidate=candidate, evaluation=evaluation)
+    if target.device == "cpu":
+        return Attempt(candidate=candidate, evaluation=evaluation, evidence=HOST_EVIDENCE)
     planted = planted_evidence()
     evidence = planted["uncoalesced"][0]
     findings = {

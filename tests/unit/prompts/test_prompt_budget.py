@@ -117,7 +117,7 @@ def test_a_typical_prompt_with_findings_memory_and_history_fits_8000_tokens(mode
     # Nothing was cut: what is left out was before the prompt was written.
     told = text.replace("2 earlier left out", "").replace("2 further findings left out", "")
     assert "left out" not in told
-    if mode == "optimize":
+    if (mode, device) == ("optimize", "cuda"):
         findings = [line for line in text.split("\n") if line.startswith("#### ")]
         assert len(findings) == 4
 

@@ -147,3 +147,9 @@ def test_kernels_beyond_the_first_are_counted() -> None:
     lines = kernels_text(replace(PLANTED["healthy"], kernels=kernels)).splitlines()
     assert lines[0] == "- `k9`: the version's own, 1 launch, 9 %"
     assert lines[-1] == "- … 2 more kernels …"
+
+
+def test_operations_of_a_cpu_are_called_and_not_launched() -> None:
+    relu = KernelEvidence(name="aten::relu", owner="aten", launches=2, time_us=3.0)
+    evidence = Evidence(device="a CPU", arch="x86_64", level="timeline", kernels=(relu,))
+    assert kernels_text(evidence) == "- `aten::relu`: PyTorch's own, 2 calls, 3.0 us"
