@@ -31,9 +31,8 @@ from kopt.actors.child.tensor_spec import Shareable, TensorSpec, spec_from_json
 from kopt.actors.supervisor.confinement import confinement_of
 from kopt.actors.supervisor.environment import child_environment
 from kopt.actors.supervisor.gate import Gate, Release
-from kopt.actors.supervisor.last_words import LastWords
+from kopt.actors.supervisor.last_words import LastWords, ending
 from kopt.actors.supervisor.zygote import Zygote
-from kopt.error_line import KILLED
 from kopt.verdict import bounded_log
 
 if TYPE_CHECKING:
@@ -390,9 +389,7 @@ class Child:
             self._lent = None
 
     def _died(self, operation: str) -> ChildFailed:
-        status = self.end()
-        killed = f"{KILLED} {signal_name(-status)}"
-        how = killed if status < 0 else f"the process ended: exit status {status}"
+        how = ending(self.end())
         printed = self._output.text().strip()
         log = f"{printed}\n{how}" if printed else how
         return ChildFailed("died", operation, bounded_log(log))
@@ -408,11 +405,3 @@ def specs_of(answer: Mapping[str, Any]) -> list[TensorSpec]:
         return [spec_from_json(spec) for spec in answer["specs"]]
     except (KeyError, TypeError, ValueError) as error:
         raise ChildFailed("died", "answer", f"spoke out of turn: {error}") from None
-
-
-def signal_name(number: int) -> str:
-    """Return `SIGSEGV (11)` for 11."""
-    try:
-        return f"{signal.Signals(number).name} ({number})"
-    except ValueError:
-        return f"signal {number}"

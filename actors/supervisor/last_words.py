@@ -5,10 +5,12 @@ from __future__ import annotations
 import array
 import fcntl
 import os
+import signal
 import termios
 import threading
 import time
 
+from kopt.error_line import KILLED
 from kopt.verdict import LOG_BYTES
 
 SETTLE_TURNS = 100
@@ -56,3 +58,18 @@ class LastWords:
             with self._lock:
                 self._is_open = False
                 os.close(self._fd)
+
+
+def ending(status: int) -> str:
+    """Return the line on how a process ended.
+
+    Args:
+        status: of its exit, negative for a signal.
+    """
+    if status >= 0:
+        return f"the process ended: exit status {status}"
+    try:
+        name = f"{signal.Signals(-status).name} ({-status})"
+    except ValueError:
+        name = f"signal {-status}"
+    return f"{KILLED} {name}"
