@@ -8,12 +8,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import (
     AbstractContextManager,
     ExitStack,
-    contextmanager,
     nullcontext,
     suppress,
 )
@@ -32,6 +30,7 @@ from kopt.actors.supervisor.confinement import confinement_of
 from kopt.actors.supervisor.environment import child_environment
 from kopt.actors.supervisor.gate import Gate, Release
 from kopt.actors.supervisor.last_words import LastWords, ending
+from kopt.actors.supervisor.stoppable_clock import StoppableClock
 from kopt.actors.supervisor.zygote import Zygote
 from kopt.verdict import bounded_log
 
@@ -100,8 +99,8 @@ class Child:
         self._settings, self._cache_dir = dict(settings), cache_dir
         self._turns, self._is_trusted = turns, is_trusted
         self._lent: Hold | None = None
-        self._stopped_s = 0.0
-        self._stopped_since_s: float | None = None
+        self.clock = StoppableClock()
+        """Of its deadlines: time that it is stopped does not count."""
         self._scratch = zygote.scratch.new()
         try:
             forked = zygote.fork(
@@ -251,7 +250,7 @@ class Child:
 
     def _receive(self, operation: str, *, timeout_s: float) -> dict[str, Any]:
         try:
-            self._wait(timeout_s)
+            self.clock.wait(self._channel.wait, timeout_s=timeout_s)
             answer, _ = self._channel.receive(timeout_s=timeout_s)
         except TimeoutError:
             self.end()
@@ -330,16 +329,6 @@ class Child:
         finally:
             os.close(folder)
 
-    @contextmanager
-    def clock_stopped(self) -> Iterator[None]:
-        """Let time pass that does not count against deadlines: the child is stopped meanwhile."""
-        self._stopped_since_s = time.monotonic()
-        try:
-            yield
-        finally:
-            self._stopped_s += time.monotonic() - self._stopped_since_s
-            self._stopped_since_s = None
-
     def kill(self) -> None:
         """Kill its processes, from another thread than the one whose child it is."""
         with suppress(ProcessLookupError, PermissionError):
@@ -364,24 +353,6 @@ class Child:
     def output(self) -> str:
         """Return the last of what the child printed."""
         return self._output.text()
-
-    def _wait(self, timeout_s: float) -> None:
-        """Wait until the child says something.
-
-        Raises:
-            TimeoutError: it says nothing for so long, not counting the time that it was stopped.
-        """
-        began_s = time.monotonic() - self._all_stopped_s()
-        left_s = timeout_s
-        while not self._channel.wait(max(left_s, 0.0)):
-            left_s = timeout_s - (time.monotonic() - self._all_stopped_s() - began_s)
-            if left_s <= 0.0 and self._stopped_since_s is None:
-                raise TimeoutError
-            left_s = max(left_s, 0.05)
-
-    def _all_stopped_s(self) -> float:
-        since_s = self._stopped_since_s
-        return self._stopped_s + (time.monotonic() - since_s if since_s is not None else 0.0)
 
     def _give_back(self) -> None:
         if self._turns is not None and self._lent is not None:

@@ -36,7 +36,7 @@ PATIENCE_S = 2.0
 @contextmanager
 def halted(child: Child) -> Iterator[None]:
     """Stop every process of a child for a while, and the clock of its deadlines."""
-    with held(child), child.clock_stopped():
+    with held(child), child.clock.stopped():
         yield
 
 

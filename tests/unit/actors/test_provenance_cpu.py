@@ -17,7 +17,7 @@ from kopt.actors.config import EvaluateConfig
 from kopt.actors.supervisor.environment import child_environment
 from kopt.actors.supervisor.gates import correctness_gate
 from kopt.actors.supervisor.loading import load_candidate
-from kopt.actors.supervisor.provenance import provenance_gate, unrecorded
+from kopt.actors.supervisor.provenance import judge_track, record_provenance, unrecorded
 from kopt.actors.supervisor.session import Session, open_session
 from kopt.actors.supervisor.settings import Bench
 from kopt.actors.supervisor.trail import Judged, Trail
@@ -195,7 +195,7 @@ class Workplace:
         error = NumericError(max_abs=0.0, rel_norm=0.0, rho=None)
         try:
             correctness_gate(bench, self._session, loaded, trail=trail)
-            provenance_gate(
+            said = record_provenance(
                 bench,
                 self._session,
                 candidate,
@@ -204,6 +204,7 @@ class Workplace:
                 timing=timing,
                 trail=trail,
             )
+            judge_track(bench, said, trail=trail)
             verdict = Correct(timing=timing, error=error)
         except Judged as judged:
             verdict = judged.verdict
