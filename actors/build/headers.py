@@ -57,6 +57,7 @@ OVERLAID: dict[str, tuple[str, ...]] = {
     "kopt_light/bind.h": (
         "pybind11/pybind11.h",
         "pybind11/stl.h",
+        "torch/csrc/Exceptions.h",
         "torch/csrc/utils/pybind.h",
         "torch/python.h",
     ),

@@ -32,6 +32,7 @@ BEYOND = re.compile(
 )
 """What the light headers lack for sure: trying them first would only cost time."""
 _TORCH_HEADER = re.compile(r"#\s*include\s*[<\"](?:torch|ATen|c10|pybind11)/")
+_TORCH_FOLDER = re.compile(r"/torch/include/")
 _LOCAL_INCLUDE = re.compile(r"#\s*include\s*\"([^\"]+)\"")
 _CALLED = re.compile(r"(?<![\w.])(?<!->)(\w+)\s*(?=[(<])")
 _MEMBER = re.compile(r"(?:\.|->)\s*(?:template\s+)?(\w+)")
@@ -127,12 +128,16 @@ def as_compilation(arguments: Sequence[str]) -> Compilation | None:
 
 
 def compile_source(wanted: Compilation, *, real: str, arguments: list[str]) -> int:
-    """Compile through the light headers, or as torch asked where that fails."""
+    """Compile through the light headers, or as torch asked where that fails.
+
+    What has nothing of torch's, a kernel with its launch, is compiled as it is and fits both.
+    """
     for mark in (LIGHT, STOCK):
         Path(wanted.target + mark).unlink(missing_ok=True)
     sources = read_sources(Path(wanted.source))
     text = "\n".join(sources.values())
-    if _TORCH_HEADER.search(text) and not BEYOND.search(text):
+    names_torch = _TORCH_HEADER.search(text) is not None
+    if names_torch and not BEYOND.search(text):
         folder = Path(wanted.target + ".headers")
         try:
             write_tailored(text, folder=folder)
@@ -156,8 +161,18 @@ def compile_source(wanted: Compilation, *, real: str, arguments: list[str]) -> i
         if words is not None:
             sys.stderr.write(words)
             return tried.returncode
-    Path(wanted.target + STOCK).touch()
-    return run([real, *arguments])
+    code = run([real, *arguments])
+    if names_torch or _reads_torch(wanted.depfile):
+        Path(wanted.target + STOCK).touch()
+    return code
+
+
+def _reads_torch(depfile: str | None) -> bool:
+    """Whether what a source includes leads to torch's headers: such a one is linked to its like."""
+    if depfile is None or not os.path.exists(depfile):
+        return True
+    text = Path(depfile).read_text(encoding="utf-8", errors="replace")
+    return _TORCH_FOLDER.search(text) is not None
 
 
 def certain_words(*said: str, sources: dict[Path, str]) -> str | None:

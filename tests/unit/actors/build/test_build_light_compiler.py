@@ -34,8 +34,11 @@ for word in "$@"; do
     echo "$light: error: refused" >&2; exit 7
   fi
   if [ "$previous" = -o ]; then out="$word"; fi
+  if [ "$previous" = -c ]; then source="$word"; fi
+  if [ "$previous" = -MF ]; then dependencies="$word"; fi
   previous="$word"
 done
+if [ -n "$dependencies" ]; then grep '^#include' "$source" > "$dependencies"; fi
 echo "$light" > "$out"
 """
 
@@ -140,6 +143,26 @@ def test_an_extension_is_wholly_light_or_wholly_torchs(bench) -> None:
     assert bench.link("main", "other").returncode == 0
     assert bench.read("main.o") == "no"
     assert bench.ran()[-1] == "main.o other.o -shared -lc10 -o x.so"
+
+
+def test_a_source_that_reads_nothing_of_torchs_fits_light_ones(bench) -> None:
+    bench.compile("main", TORCH)
+    bench.compile("kernel", "#include <cuda_runtime.h>\n")
+    compiled = len(bench.ran())
+    assert bench.link("main", "kernel").returncode == 0
+    (linked,) = bench.ran()[compiled:]
+    assert "bridge.o" in linked
+    assert not list(bench.folder.glob("*.stock"))
+
+
+@pytest.mark.parametrize("include", ["/opt/torch/include/ATen/ATen.h", None])
+def test_a_source_that_comes_to_torchs_headers_by_others_is_torchs(bench, include) -> None:
+    bench.compile("main", TORCH)
+    (bench.folder / "other.cpp").write_text(f"#include {include}\n")
+    depfile = ("-MMD", "-MF", "other.o.d") if include else ()
+    bench.run(*depfile, "-DTORCH_EXTENSION_NAME=x", "-c", "other.cpp", "-o", "other.o")
+    assert bench.link("main", "other").returncode == 0
+    assert bench.read("main.o") == "no"
 
 
 def test_an_object_compiled_anew_loses_its_old_mark(bench) -> None:
