@@ -2,23 +2,20 @@
 
 Pure: numbers in, numbers out. A candidate shares its process with the clock that times it. What
 passes beside each of its calls, if what it says is true, is compared with what passes beside each
-of the baseline's in the block next to it: a pair has one state of the host, so that neither its
-drift nor how long the head start is shows in the difference. An honest candidate's is a little
-above 0, since what its call leaves in the caches, and how it lays out its output, is its own: of 22
-pairs of honest candidates and their references on an H200 the medians lay between -19 and 27 us,
-where 220 us pass beside a call in any case, and blocks of one pair scattered by 17 to 60 us.
+of the baseline's in the block next to it: a pair has one state of the host, so that its drift does
+not show in the difference. An honest candidate's is a little off 0, since what its call leaves in
+the caches, and how it lays out its output, is its own: of six pairs of honest candidates and their
+references on an H200 the medians lay between -2.4 and 0.7 us, where 48 to 70 us pass beside a call
+in any case, and blocks of one pair scattered by 1 to 3 us.
 
-What is allowed is therefore a share of that, which does not grow with the head start: a larger one
-of the middle of the differences, and a smaller one of what they surely are (their lower limit). In
-races of 14 pairs on that GPU some 20 us a call stay hidden, in longer ones 15 us, before 35 us,
-and more where differences scatter more.
+What is allowed is therefore a share of that: a larger one of the middle of the differences, and a
+smaller one of what they surely are (their lower limit). On that GPU some 8 us a call stay hidden.
 
 What our clock cannot see: a candidate that replaces the loop by a quicker one may hide as much as
-it saves there, some tens of microseconds a call on a CPU. On a GPU it may leave out the head start
-and the flush, and hide up to some 300 us a call in them (more where a baseline needs a longer head
-start), as nothing that the host can see tells a device that pauses from one that computes. Its
-calls have to be made all the same, each with its own input and output, and its text is seen by gate
-1. Source: DESIGN §5.4; exploits 20, 30, 31, 33.
+it saves there. On a CPU that is some tens of microseconds a call; on a GPU, where little but the
+sweep of a pool passes between calls (actors/devices/pool.py), the reading of an output that its own
+kernel has digested already. Its calls have to be made all the same, each with its own input and
+output, and its text is seen by gate 1. Source: DESIGN §5.4; exploits 20, 30, 31, 33.
 """
 
 from __future__ import annotations
