@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+
+from kopt.actors.devices.nvrtc import load_nvrtc
 
 SOURCE = Path(__file__).with_name("chain.cu")
 
@@ -63,7 +64,8 @@ class ImageAhead:
 
 
 def _compiled(arch: str) -> bytes:
-    nvrtc = _nvrtc()
+    major, _, _ = str(torch.version.cuda).partition(".")
+    nvrtc = load_nvrtc(major, packages=Path(torch.__file__).parent.parent)
     program = ctypes.c_void_p()
     source = SOURCE.read_bytes()
     _check(
@@ -83,31 +85,6 @@ def _compiled(arch: str) -> bytes:
         return image.raw
     finally:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-
-
-def _nvrtc() -> ctypes.CDLL:
-    """Load NVRTC of torch's CUDA release.
-
-    Raises:
-        RuntimeError: there is none.
-    """
-    name = f"libnvrtc.so.{str(torch.version.cuda).partition('.')[0]}"
-    for path in _places(name):
-        try:
-            return ctypes.CDLL(path)
-        except OSError:
-            continue
-    raise RuntimeError(
-        f"{name} is not found, which torch's CUDA builds come with: install the package "
-        "nvidia-cuda-nvrtc, or put its folder into LD_LIBRARY_PATH"
-    )
-
-
-def _places(name: str) -> Iterator[str]:
-    yield name
-    packages = Path(torch.__file__).parent.parent
-    yield from (str(path) for path in sorted(packages.glob(f"nvidia/*/lib/{name}")))
-    yield from (str(path) for path in sorted(packages.glob(f"torch/lib/{name}*")))
 
 
 def _log(nvrtc: ctypes.CDLL, program: ctypes.c_void_p) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, distribution, version
+from pathlib import Path
 
+from kopt.actors.devices.nvrtc import load_nvrtc
 from kopt.cli.probe import Probe, command_output, first_line
 from kopt.cli.probe_software import parsed_version
 
@@ -20,8 +23,9 @@ NO_GPU = Probe(
 
 
 def gpu_probes() -> list[Probe]:
-    """Look for GPUs, and at the first one's driver and compute capability."""
-    return [gpu_probe(), _driver(), _capability()]
+    """Look for GPUs, at the first one's driver and capability, and at what compiles for it."""
+    gpu = gpu_probe()
+    return [gpu, _driver(), _capability(), *([_nvrtc()] if gpu.ok else [])]
 
 
 def gpu_probe() -> Probe:
@@ -72,6 +76,19 @@ def _capability() -> Probe:
         fix = f"use a GPU of compute capability {least} or later (Ampere, Hopper, Blackwell)"
         return Probe(name=name, ok=False, found=f"{words}: no TF32, no bfloat16", fix=fix)
     return Probe(name=name, ok=True, found=words)
+
+
+def _nvrtc() -> Probe:
+    """Return the row of the compiler of what kopt queues between timed calls."""
+    _, _, build = _torch_version().partition("+cu")
+    majors = [build[:2]] if build[:2].isdigit() else [str(major) for major in DRIVERS]
+    packages = Path(str(distribution("torch").locate_file("")))
+    for major in majors:
+        with suppress(RuntimeError):
+            load_nvrtc(major, packages=packages)
+            return Probe(name="NVRTC", ok=True, found=f"of CUDA {major}")
+    fix = "install the package nvidia-cuda-nvrtc, or put its folder into LD_LIBRARY_PATH"
+    return Probe(name="NVRTC", ok=False, found="none: nothing can be timed on the GPU", fix=fix)
 
 
 def _ask(columns: str) -> str:

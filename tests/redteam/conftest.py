@@ -7,7 +7,9 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from kopt.actors.builder import BUILT_AHEAD, Builder, BuildResult, nothing_to_bu
 from kopt.actors.config import EvaluateConfig, TimeoutConfig, TimingConfig
 from kopt.actors.device_worker import DeviceWorker
 from kopt.actors.devices.base import DeviceName
+from kopt.actors.supervisor.supply import Supply
 from kopt.candidate import Candidate
 from kopt.environment import CACHE_VARIABLE
 from kopt.evaluation import Evaluation, Track
@@ -27,6 +30,8 @@ sys.path.insert(0, str(HERE))
 
 from redteam_cases import Case, read_cases  # noqa: E402 - the line before leads there
 
+GPU_SUPPLY = Supply(in_flight=3, warm_children=4)
+"""As a device lane of a search has it."""
 OUTCOME = "redteam-outcome"
 """Name of the property by which a test says what became of its candidate."""
 
@@ -35,7 +40,7 @@ TIMEOUTS: dict[DeviceName, TimeoutConfig] = {
         build_s=120.0, load_s=30.0, correctness_s=3.0, timing_s=10.0, reference_s=60.0
     ),
     "cuda": TimeoutConfig(
-        build_s=300.0, load_s=120.0, correctness_s=30.0, timing_s=60.0, reference_s=120.0
+        build_s=300.0, load_s=120.0, correctness_s=10.0, timing_s=30.0, reference_s=120.0
     ),
 }
 
@@ -110,7 +115,8 @@ class Judge:
     @cached_property
     def worker(self) -> DeviceWorker:
         """Started for the first that is judged: what is only built needs none."""
-        return DeviceWorker(self._config, self._device, 0, str(self.cache_dir))
+        supply = GPU_SUPPLY if self._device == "cuda" else None
+        return DeviceWorker(self._config, self._device, 0, str(self.cache_dir), supply)
 
     def __call__(self, case: Case, planted: str = "") -> Evaluation:
         source = (HERE / "problems" / f"{case.problem}.py").read_text(encoding="utf-8")
@@ -134,6 +140,10 @@ class Judge:
         problem = Problem(name=case.problem, source=source, dtype=case.dtype)
         candidate = Candidate(source=case.text(), language=case.language)
         return self._builder.build(problem, candidate)
+
+    def settle(self) -> None:
+        """Wait for children that end, and for those that are forked ahead."""
+        self.worker.settle()
 
     def close(self) -> None:
         if "worker" in vars(self):
@@ -185,12 +195,40 @@ def judge_of(
     return of
 
 
+@pytest.fixture(scope="session")
+def judged_on_gpu(
+    request: pytest.FixtureRequest, judge_of: Callable[..., Judge], planted_ahead: Path
+) -> dict[str, Future[Evaluation]]:
+    """What became of each of the selected cases of a GPU, judged several at a time.
+
+    One evaluator after the other: what one of them verifies is not stopped for another's races.
+    """
+    cases = [case for item in request.session.items if (case := _case_of(item)) is not None]
+    found: dict[str, Future[Evaluation]] = {}
+    on_gpu = sorted((case for case in cases if case.where == "gpu"), key=_evaluator_of)
+    for key, alike in groupby(on_gpu, key=_evaluator_of):
+        judge = judge_of(*key)
+        with ThreadPoolExecutor(GPU_SUPPLY.in_flight) as threads:
+            for case in alike:
+                found[case.text()] = threads.submit(judge, case, str(planted_ahead))
+    return found
+
+
+def _evaluator_of(case: Case) -> tuple[DeviceName, LadderName, Track]:
+    return case.device, case.ladder, case.track
+
+
 @pytest.fixture
-def judge(judge_of: Callable[..., Judge]) -> Callable[..., Evaluation]:
+def judge(
+    request: pytest.FixtureRequest, judge_of: Callable[..., Judge]
+) -> Callable[..., Evaluation]:
     """Returns a function: the evaluation of a case."""
 
     def evaluate(case: Case, planted: str = "") -> Evaluation:
-        return judge_of(case.device, case.ladder, case.track)(case, planted)
+        if case.where == "gpu":
+            judged: dict[str, Future[Evaluation]] = request.getfixturevalue("judged_on_gpu")
+            return judged[case.text()].result()
+        return judge_of(*_evaluator_of(case))(case, planted)
 
     return evaluate
 
@@ -208,7 +246,17 @@ def all_honest() -> list[Case]:
 @pytest.fixture
 def planted(tmp_path: Path) -> Iterator[Path]:
     """A file that no candidate may change."""
-    path = tmp_path / "tolerances.yaml"
+    yield from _kept_file(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def planted_ahead(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One for all that are judged on a GPU."""
+    yield from _kept_file(tmp_path_factory.mktemp("planted"))
+
+
+def _kept_file(folder: Path) -> Iterator[Path]:
+    path = folder / "tolerances.yaml"
     path.write_text("rtol: 0.001")
     yield path
     assert path.read_text() == "rtol: 0.001"

@@ -143,8 +143,9 @@ SLACK_BYTES = 256 << 20
 """Of device memory, less than a context takes: caches of this process grow."""
 
 
-def left_behind() -> tuple[set[str], set[str], int]:
-    """Files in scratch and shared memory, and the number of our descendants."""
+def left_behind(worker) -> tuple[set[str], set[str], int]:
+    """Files in scratch and shared memory, and the number of our descendants, all settled."""
+    worker.settle()
     scratch = {str(path) for path in Path(tempfile.gettempdir()).glob("kopt-*/*")}
     return scratch, set(os.listdir("/dev/shm")), len(descendants(os.getpid()))
 
@@ -202,7 +203,7 @@ def assert_costs_itself_alone(
     worker, body: str, kinds: tuple[str, ...], *, soon_s: float, before: str = ""
 ) -> None:
     """A crash gets its verdict, the next one comes soon, and nothing is left."""
-    known = left_behind()
+    known = left_behind(worker)
     lines = "".join(f"        {line}\n" for line in body.splitlines())
     language: Language = "triton" if before else "torch"
     made = worker.judge(PROBLEM, Candidate(source=before + CRASH + lines, language=language))
@@ -210,7 +211,7 @@ def assert_costs_itself_alone(
 
     assert any(next_verdict_s(worker) < soon_s for _ in range(ATTEMPTS))
     gc.collect()
-    scratch, shared, processes = left_behind()
+    scratch, shared, processes = left_behind(worker)
     assert scratch <= known[0]
     assert shared <= known[1] | {name for name in shared if not name.startswith("big")}
     assert processes <= known[2]

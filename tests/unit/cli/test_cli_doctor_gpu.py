@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import socket
+from ctypes.util import find_library
 from pathlib import Path
 
 import pytest
 
+from kopt.actors.devices.nvrtc import load_nvrtc
 from kopt.cli import probe_gpu
 from kopt.cli.probe import Probe
 from kopt.cli.probe_gpu import gpu_probes, least_driver
@@ -21,9 +24,28 @@ esac
 """
 
 
+class Installed:
+    """A distribution that lies in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.locate_file = lambda name: folder / name
+
+
+def find_library_file(name: str) -> Path:
+    """Any library that can be loaded: where this process has one of that name."""
+    ctypes.CDLL(find_library(name))
+    lines = Path("/proc/self/maps").read_text().splitlines()
+    return next(Path(line.split()[-1]) for line in lines if f"/lib{name}.so" in line)
+
+
 @pytest.fixture
 def probed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The rows by name where an nvidia-smi on PATH tells of two GPUs of that kind."""
+
+    packages = tmp_path / "packages"
+    library = packages / "nvidia/cu13/lib/libnvrtc.so.13"
+    library.parent.mkdir(parents=True)
+    library.symlink_to(str(find_library_file("m")))
 
     def rows(*, driver: str, capability: str, torch: str) -> dict[str, Probe]:
         program = tmp_path / "nvidia-smi"
@@ -31,6 +53,7 @@ def probed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
         monkeypatch.setattr(probe_gpu, "version", lambda _: torch)
+        monkeypatch.setattr(probe_gpu, "distribution", lambda _: Installed(packages))
         return {row.name: row for row in gpu_probes()}
 
     return rows
@@ -41,6 +64,19 @@ def test_a_gpu_that_can_be_used_is_on_with_driver_and_capability(probed) -> None
     assert all(row.ok for row in rows.values())
     assert rows["GPU"].found == "2 x NVIDIA H200, 143771 MiB"
     assert (rows["driver"].found, rows["compute capability"].found) == ("580.65.06", "9.0")
+    assert rows["NVRTC"].found == "of CUDA 13"
+
+
+def test_a_gpu_for_which_nothing_can_be_compiled_has_a_fix(probed, tmp_path) -> None:
+    (tmp_path / "packages/nvidia/cu13/lib/libnvrtc.so.13").unlink()
+    row = probed(driver="580.65.06", capability="9.0", torch="2.11.0+cu130")["NVRTC"]
+    assert not row.ok
+    assert "nvidia-cuda-nvrtc" in row.fix
+
+
+def test_a_library_that_is_nowhere_is_one_clear_line(tmp_path) -> None:
+    with pytest.raises(RuntimeError, match=r"^libnvrtc\.so\.99 is not found.*LD_LIBRARY_PATH$"):
+        load_nvrtc("99", packages=tmp_path)
 
 
 def test_an_old_driver_an_old_gpu_and_a_build_for_cpus_each_have_a_fix(probed) -> None:
