@@ -14,6 +14,8 @@ from dataclasses import replace
 
 from kopt.timing import Timing
 
+LEAST_US = 1.5
+"""That a launch takes a GPU: a compiled baseline has fewer than the eager one that was recorded."""
 APART_US = 0.15
 """A launch, on each side: some two and a half times what was found, of both together."""
 
@@ -24,9 +26,9 @@ def widened(timing: Timing, *, mine: int, theirs: int) -> Timing:
     Args:
         timing: of a race on a GPU.
         mine: launches of the candidate's call.
-        theirs: of the baseline's, or more.
+        theirs: of the baseline's, or more (of the eager reference's).
     """
     apart = 1.0 + APART_US * mine / timing.time_us
-    apart *= 1.0 + APART_US * theirs / timing.baseline_us
+    apart *= 1.0 + APART_US * min(theirs, timing.baseline_us / LEAST_US) / timing.baseline_us
     low, high = timing.speedup_ci
     return replace(timing, speedup_ci=(low / apart, high * apart))

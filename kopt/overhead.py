@@ -13,9 +13,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-TAIL_US = 2_000.0
-"""What a child may do with a block that its device is done with, before it answers: times and
-digests are fetched, some 500 to 1,400 us for forty calls on an H200's host."""
+TAIL_FACTOR = 2.0
+"""What a child may do with a block that its device is done with, before it answers, over what the
+baseline's does: times and digests are fetched, some 500 to 900 us for forty calls on an H200's
+host, and up to 1.4 times as long beside a candidate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,8 @@ class Overhead:
     """What passes beside the calls of an honest block, in microseconds."""
 
     command_us: float
-    """Once a block: the command's way there and back."""
+    """Once a block: the command's way there and back; of one that was released, from then to the
+    first call, and from the last to the device's word."""
     gap_us: float
     """With each call: its fresh content, its output's digest, on a GPU the sweep of the pool."""
 
@@ -80,13 +82,18 @@ def overhead(trusted: Sequence[Block]) -> Overhead:
     )
 
 
-def until_answered(blocks: Sequence[Block]) -> list[Block]:
+def until_answered(blocks: Sequence[Block], *, trusted: Sequence[Block]) -> list[Block]:
     """Return blocks whose wall time lasts to about the answer.
 
     A device that says too early that a block is done has work left before its child can answer.
+
+    Args:
+        blocks: of any child.
+        trusted: of the baseline, at least one: what its child does before it answers is no work.
     """
+    tail_us = TAIL_FACTOR * _median([each.answer_us - each.wall_us for each in trusted])
     return [
-        replace(block, wall_us=max(block.wall_us, block.answer_us - TAIL_US)) for block in blocks
+        replace(block, wall_us=max(block.wall_us, block.answer_us - tail_us)) for block in blocks
     ]
 
 

@@ -78,6 +78,8 @@ OVERLAID: dict[str, tuple[str, ...]] = {
 _DEFINITION = re.compile(
     r"^inline [^\n]*?\bTensor::(\w+)\([^\n]*\) (?:const )?\{\n.*?^\}\n", re.M | re.S
 )
+_DECLARATION = re.compile(r"^  (?!T )[^\n]*\) const;$", re.M)
+_NAMED = re.compile(r"[ &](\w+)\(")
 _FACTORY = re.compile(r"^inline at::Tensor (\w+)\([^\n]*\) \{\n.*?^\}\n", re.M | re.S)
 _OPERATOR = re.compile(r"\bat::_ops::(\w+)::call\b")
 _STRUCT = re.compile(r"^struct TORCH_API (\w+) \{", re.M)
@@ -132,9 +134,10 @@ def _headers_of_structs(operators: Path) -> dict[str, str]:
 def _methods(text: str, *, headers: dict[str, str]) -> dict[str, dict[str, Any]]:
     """Return the generated methods by name, with all overloads of each together."""
     methods: dict[str, dict[str, Any]] = {}
+    declarations = _declarations(text)
     for match in _DEFINITION.finditer(text):
         name, body = match[1], match[0]
-        declared = _declarations(text, name)
+        declared = "\n".join(declarations.get(name, ()))
         needed = [headers[struct] for struct in _OPERATOR.findall(body) if struct in headers]
         if not declared or not needed:
             continue
@@ -144,9 +147,14 @@ def _methods(text: str, *, headers: dict[str, str]) -> dict[str, dict[str, Any]]
     return methods
 
 
-def _declarations(text: str, name: str) -> str:
-    found = re.findall(rf"^  (?!T )[^\n/]*[ &]{name}\([^\n]*\) const;$", text, re.M)
-    return "\n".join(found)
+def _declarations(text: str) -> dict[str, dict[str, None]]:
+    """Return the lines that declare a method, in order, by its name."""
+    found: dict[str, dict[str, None]] = {}
+    for line in _DECLARATION.findall(text):
+        for named in _NAMED.finditer(line):
+            if "/" not in line[: named.start()]:
+                found.setdefault(named[1], {})[line] = None
+    return found
 
 
 def _factories(text: str) -> dict[str, str]:

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from kopt.actors.build.compilers import Compilers
@@ -68,20 +69,23 @@ def provision(folder: Path, *, compilers: Compilers) -> None:
     if compilers.cxx is None:
         raise CannotProvision("there is no C++ compiler (c++) on PATH")
     include = torch_package().folder / "include"
+    bridges = ["bridge", "bridge_module", *(["bridge_cuda"] if compilers.nvcc else [])]
+    compilations = [_compile(name, folder=folder, cxx=compilers.cxx) for name in bridges]
     try:
         write_headers(folder / "include")
-        write_index(folder / "index.json", include=include)
         for name in ("light_compiler.py", "light_errors.py"):
             shutil.copy(Path(__file__).with_name(name), folder)
     except OSError as error:
         raise CannotProvision(f"cannot write the light headers: {error}") from error
-    bridges = ["bridge", "bridge_module", *(["bridge_cuda"] if compilers.nvcc else [])]
-    compilations = [_compile(name, folder=folder, cxx=compilers.cxx) for name in bridges]
-    _run_all([_compile_layout(folder, cxx=compilers.cxx), *compilations])
-    _write_layout(folder)
     toolkit = None if compilers.nvcc is None else Path(compilers.nvcc).parent.parent / "include"
     command = [compilers.cxx, _STANDARD, "-fPIC", *_includes()]
-    write_words(folder / "words", command=command, include=include, toolkit=toolkit)
+    with _beside([*compilations, _compile_layout(folder, cxx=compilers.cxx)]):
+        try:
+            write_index(folder / "index.json", include=include)
+        except OSError as error:
+            raise CannotProvision(f"cannot read torch's headers: {error}") from error
+        write_words(folder / "words", command=command, include=include, toolkit=toolkit)
+    _write_layout(folder)
     for kind, name, real in (("cxx", "g++", compilers.cxx), ("nvcc", "nvcc", compilers.nvcc)):
         if real is not None:
             launcher = folder / "bin" / name
@@ -160,13 +164,25 @@ def _run(command: Sequence[str], *, environment: dict[str, str] | None = None) -
     return done.stdout
 
 
-def _run_all(commands: Sequence[Sequence[str]]) -> None:
-    """Run compilations side by side."""
+@contextmanager
+def _beside(commands: Sequence[Sequence[str]]) -> Iterator[None]:
+    """Run compilations side by side, and beside what is done here.
+
+    Raises:
+        CannotProvision: one of them failed.
+    """
     started = [
         subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace")
         for command in commands
     ]
-    said = [process.communicate()[1] for process in started]
+    try:
+        yield
+    except BaseException:
+        for process in started:
+            process.kill()
+        raise
+    finally:
+        said = [process.communicate()[1] for process in started]
     for command, process, words in zip(commands, started, said, strict=True):
         if process.returncode != 0:
             compiler = Path(command[0]).name

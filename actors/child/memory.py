@@ -22,8 +22,10 @@ DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in ITEM_BY
 LARGE_BYTES = 64 << 20
 """Above this it is asked first whether there is room: the kernel allocates until it kills."""
 
+OF_THIS_SIZE: int = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+"""Seals of memory that a child may write: what it cut off would end whoever looks there."""
 _F_SEAL_FUTURE_WRITE = 0x0010  # not in the fcntl module
-_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | _F_SEAL_FUTURE_WRITE
+_SEALS = fcntl.F_SEAL_SEAL | OF_THIS_SIZE | _F_SEAL_FUTURE_WRITE
 
 
 def spec_of(tensor: torch.Tensor) -> TensorSpec:
@@ -61,6 +63,7 @@ class SharedTensor:
             raise MemoryError(
                 f"{spec.num_bytes} bytes of shared memory: {error.strerror}"
             ) from error
+        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, OF_THIS_SIZE)
         self.tensor = map_tensor(self.fd, spec, writable=True)
         self.is_sealed = False
 

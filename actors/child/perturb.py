@@ -94,7 +94,8 @@ def perturbation(turn: Turn, sizes: Sequence[int], *, digest: int) -> Perturbati
     Args:
         turn: of the call.
         sizes: number of elements of each tensor of its input set.
-        digest: of the output of the call before; 0 for the first of a block.
+        digest: of the output of the call before, the key for the first of a block; with a pool's
+            sum where one is swept.
     """
     stretch = stretch_of(turn, sizes)
     if stretch is None:

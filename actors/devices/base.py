@@ -18,8 +18,7 @@ DeviceName = Literal["cpu", "cuda"]
 Pace = Literal["ahead", "queued", "waiting"]
 """How the host launches timed calls on a GPU: all of a block before the first begins, when it is
 released (`ahead`); as fast as it can (`queued`), or once the device has ended the last (`waiting`),
-each with a head start that makes up for what we do between calls and no more. A CPU has one
-pace."""
+each behind a short pause and a buffer that is overwritten. A CPU has one pace."""
 
 Call = Callable[[Sequence[Any]], object]
 """Runs the module once on one input set's arguments."""

@@ -18,7 +18,7 @@ __device__ void add_up(u64 mine, u64* total) {
   if (threadIdx.x % WARP == 0) of_warps[threadIdx.x / WARP] = mine;
   __syncthreads();
   if (threadIdx.x >= WARP) return;
-  mine = threadIdx.x < blockDim.x / WARP ? of_warps[threadIdx.x] : 0;
+  mine = threadIdx.x < (blockDim.x + WARP - 1) / WARP ? of_warps[threadIdx.x] : 0;
   for (int step = WARP / 2; step > 0; step /= 2) mine += __shfl_down_sync(~0u, mine, step);
   if (threadIdx.x == 0) atomicAdd(total, mine);
 }
@@ -45,6 +45,37 @@ __device__ void copy(char* to, const char* from, int size) {
   }
 }
 
+struct Strided {
+  i64 size_1, size_2, size_3, stride_0, stride_1, stride_2, stride_3;
+};
+
+// By numbers of a type that holds the count: to divide those of 64 bits takes long.
+template <typename N>
+__device__ u64 strided(const char* base, int size, u64 count, const Strided& from) {
+  u64 step = static_cast<u64>(gridDim.x) * blockDim.x;
+  const N size_1 = from.size_1, size_2 = from.size_2, size_3 = from.size_3;
+  const unsigned per_word = 8 / size;
+  const u64 whole = count - count % per_word;
+  u64 mine = 0;
+  for (u64 each = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; each < count;
+       each += step) {
+    N row = static_cast<N>(each), at_3 = row % size_3;
+    row /= size_3;
+    N at_2 = row % size_2;
+    row /= size_2;
+    i64 at = at_3 * from.stride_3 + at_2 * from.stride_2 + row % size_1 * from.stride_1 +
+             row / size_1 * from.stride_0;
+    const unsigned char* bytes = reinterpret_cast<const unsigned char*>(base + at * size);
+    u64 value = 0;
+    for (int byte = 0; byte < size; ++byte) {
+      u64 read = bytes[byte];
+      value += each < whole ? read << 8 * byte : read;
+    }
+    mine += each < whole ? value << 8 * size * (each % per_word) : value;
+  }
+  return mine;
+}
+
 }  // namespace
 
 // Adds to `total` the sum of words, and of the bytes after them.
@@ -61,7 +92,18 @@ extern "C" __global__ void digest_words(const u64* words, u64 count, const unsig
     mine += pair.x + pair.y;
   }
   for (u64 at = 2 * paired + first; at < count; at += step) mine += words[at];
-  if (first < rest_bytes) mine += rest[first];
+  for (u64 at = first; at < rest_bytes; at += step) mine += rest[at];
+  add_up(mine, total);
+}
+
+// The same of elements of 1, 2, 4 or 8 bytes that lie with gaps, or at odd addresses: what an
+// element adds to the word that it would be part of. Slowest dimension first, strides in elements.
+extern "C" __global__ void digest_strided(const char* base, int size, u64 count, i64 size_1,
+                                          i64 size_2, i64 size_3, i64 stride_0, i64 stride_1,
+                                          i64 stride_2, i64 stride_3, u64* total) {
+  const Strided from{size_1, size_2, size_3, stride_0, stride_1, stride_2, stride_3};
+  u64 mine = count >> 32 ? strided<u64>(base, size, count, from)
+                         : strided<unsigned>(base, size, count, from);
   add_up(mine, total);
 }
 

@@ -137,7 +137,9 @@ class CudaDevice:
         after: Callable[[object], None],
         flush: bool,
     ) -> TimedCalls:
-        """Time each call by events; with `flush` cold at a pace other than `ahead`.
+        """Time each call by events; with `flush` cold.
+
+        At `ahead` the content's sweep of the pool evicts, else a buffer that is overwritten.
 
         All that is ours goes to the stream that is current now, whatever a call makes current.
 

@@ -24,6 +24,8 @@ THREADS = 256
 BLOCKS_PER_SM = 8
 """As many as run at once: each thread reads many words."""
 _WORD_BYTES = 8
+DIMENSIONS = 4
+"""Of an output, those that lie one after the other taken together."""
 _POINTER, _COUNT, _LONG, _INT = ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int64, ctypes.c_int
 
 
@@ -41,6 +43,11 @@ class Kernels:
         self.most_blocks = BLOCKS_PER_SM * int(properties.multi_processor_count)
         self.pool = new_pool(pool_words(int(properties.L2_cache_size)), device="cuda")
         self.digest = Kernel(module, "digest_words", (_POINTER, _COUNT, _POINTER, _INT, _POINTER))
+        self.digest_strided = Kernel(
+            module,
+            "digest_strided",
+            (_POINTER, _INT, _COUNT, *[_LONG] * 7, _POINTER),
+        )
         self.sweep = Kernel(module, "sweep", (_POINTER, _COUNT, _POINTER, _POINTER))
         self.stage = Kernel(
             module,
@@ -87,10 +94,12 @@ class CudaContent:
         """
         self._kernels, self._sets = kernels, sets
         self._sweeps = sweeps
-        self._stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        self._digests = torch.zeros(count + 1, dtype=torch.int64, device="cuda")
+        self._of_torch = torch.cuda.current_stream()
+        self._stream = ctypes.c_void_p(self._of_torch.cuda_stream)
+        self._place = kernels.pool.device
+        self._digests = torch.zeros(count + 1, dtype=torch.int64, device=self._place)
         self._digests[0] = key
-        self._swept = torch.zeros(count, dtype=torch.int64, device="cuda")
+        self._swept = torch.zeros(count, dtype=torch.int64, device=self._place)
         self._changes: dict[int, _Change] = {}
         self._made = 0
         sizes = {number: [each.numel() for each in tensors] for number, tensors in sets.items()}
@@ -148,28 +157,51 @@ class CudaContent:
         self._made += 1
         for tensor in tensors:
             order = memory_order(tensor)
-            ordered = tensor.permute(order) if order != sorted(order) else tensor
-            if _is_plain(ordered):
-                num_bytes = ordered.numel() * ordered.element_size()
-                words, rest_bytes = divmod(num_bytes, _WORD_BYTES)
-                first = ordered.data_ptr()
-                self._run(
-                    self._kernels.digest,
-                    first,
-                    words,
-                    first + words * _WORD_BYTES,
-                    rest_bytes,
-                    self._word(self._digests, self._made),
-                    threads=max(words // 2, 1),
-                )
-            else:
-                self._digests[self._made] += word_sum(ordered).to("cuda")
+            self._digest(tensor.permute(order) if order != sorted(order) else tensor)
 
     def end(self) -> list[int]:
         """Put every set back to what was drawn, and return the digests of all calls; waits."""
         for number in list(self._changes):
             self._settle(number)
-        return [int(each) for each in self._digests[1 : self._made + 1].tolist()]
+        digests = [int(each) for each in self._digests[1 : self._made + 1].tolist()]
+        self._sets, self._spare, self._staged = {}, {}, None  # nothing of it is queued any more
+        return digests
+
+    def _digest(self, tensor: torch.Tensor) -> None:
+        kernels, total = self._kernels, self._word(self._digests, self._made)
+        count, size = tensor.numel(), tensor.element_size()
+        if not self._is_here(tensor):
+            with torch.cuda.stream(self._of_torch):
+                self._digests[self._made] += word_sum(tensor).to(self._place)
+        elif tensor.is_contiguous() and tensor.data_ptr() % _WORD_BYTES == 0:
+            words, rest_bytes = divmod(count * size, _WORD_BYTES)
+            first = tensor.data_ptr()
+            rest = first + words * _WORD_BYTES
+            threads = max(words // 2, 1)
+            self._run(kernels.digest, first, words, rest, rest_bytes, total, threads=threads)
+        elif count:
+            sizes, strides = gathered(tensor)
+            first = tensor.data_ptr()
+            self._run(
+                kernels.digest_strided,
+                first,
+                size,
+                count,
+                *sizes[1:],
+                *strides,
+                total,
+                threads=count,
+            )
+
+    def _is_here(self, tensor: torch.Tensor) -> bool:
+        """Whether a kernel of ours can read a tensor where it lies."""
+        return (
+            tensor.device.type == self._place.type
+            and tensor.layout is torch.strided
+            and not (tensor.is_conj() or tensor.is_neg())
+            and (tensor.is_contiguous() or tensor.element_size() <= _WORD_BYTES)
+            and len(gathered(tensor)[0]) <= DIMENSIONS
+        )
 
     def _settle(self, number: int) -> None:
         change = self._changes.pop(number, None)
@@ -182,14 +214,15 @@ class CudaContent:
     def _change(self, number: int, leaf: int, length: int) -> _Change:
         """Return the buffers of a change; each tensor has its own, for as long as the block."""
         found = self._spare.get((number, leaf))
-        if found is None:
-            flat = self._sets[number][leaf].view(-1)
-            chosen = torch.zeros((), dtype=torch.int64, device="cuda")
-            found = _Change(flat, length, torch.empty_like(flat[:length]), chosen)
-            self._spare[number, leaf] = found
-        num_bytes = found.held.numel() * found.held.element_size()
-        if self._staged is None or self._staged.numel() < num_bytes:
-            self._staged = torch.empty(num_bytes, dtype=torch.uint8, device="cuda")
+        with torch.cuda.stream(self._of_torch):  # a call may have left another one current
+            if found is None:
+                flat = self._sets[number][leaf].view(-1)
+                chosen = torch.zeros((), dtype=torch.int64, device=self._place)
+                found = _Change(flat, length, torch.empty_like(flat[:length]), chosen)
+                self._spare[number, leaf] = found
+            num_bytes = found.held.numel() * found.held.element_size()
+            if self._staged is None or self._staged.numel() < num_bytes:
+                self._staged = torch.empty(num_bytes, dtype=torch.uint8, device=self._place)
         return found
 
     @staticmethod
@@ -201,12 +234,21 @@ class CudaContent:
         kernel(*arguments, blocks=blocks, threads=THREADS, stream=self._stream)
 
 
-def _is_plain(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is words of this device's memory, one after the other."""
-    return (
-        tensor.device.type == "cuda"
-        and tensor.layout is torch.strided
-        and tensor.is_contiguous()
-        and not (tensor.is_conj() or tensor.is_neg())
-        and tensor.data_ptr() % _WORD_BYTES == 0
-    )
+def gathered(tensor: torch.Tensor) -> tuple[list[int], list[int]]:
+    """Return sizes and strides of a tensor, in elements, as few dimensions as tell where they lie.
+
+    At least `DIMENSIONS`, the first of them of one element where there are fewer.
+    """
+    sizes: list[int] = []
+    strides: list[int] = []
+    for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        if size == 1:
+            continue
+        if sizes and strides[-1] == size * stride:
+            sizes[-1] *= size
+            strides[-1] = stride
+        else:
+            sizes.append(size)
+            strides.append(stride)
+    missing = max(DIMENSIONS - len(sizes), 0)
+    return [1] * missing + sizes, [0] * missing + strides

@@ -30,6 +30,7 @@ def load_nvrtc(major: str, *, packages: Path) -> ctypes.CDLL:
 
 
 def _places(name: str, packages: Path) -> Iterator[str]:
-    yield name
+    """Torch's own first: a system's may be older than the GPU."""
     for pattern in (f"nvidia/*/lib/{name}", f"torch/lib/{name}*"):
         yield from (str(path) for path in sorted(packages.glob(pattern)))
+    yield name

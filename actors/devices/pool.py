@@ -1,10 +1,12 @@
-"""The pool that a GPU reads between two timed calls: it evicts the L2, and cannot be skipped.
+"""The pool that a GPU reads between two timed calls: it evicts the L2, and cannot be left out.
 
 What a call is given depends on the sum of the pool's words, each mixed with the digest of the
 output before (chain.cu, `sweep`). Nothing shorter gives that sum: the mixture is no linear function
-of the digest, and to make a word of the pool anew takes a GPU about as long as to read it. A buffer
-that is merely overwritten, as others flush it, is left out by a candidate that replaces the loop,
-whose calls then find their inputs in the L2. Source: DESIGN §5.4; exploits 20, 32.
+of the digest, and to make a word of the pool anew takes a GPU longer than to read it. A buffer that
+is merely overwritten, as others flush it, is left out by a candidate that replaces the loop, whose
+calls then find their inputs in the L2. That a sweep evicts is its loads' doing: who replaces it may
+read the pool by loads that leave the L2 as it is, in the same time. Source: DESIGN §5.4; exploits
+20, 32.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ FLUSH_FACTOR = 2
 LEAST_L2_BYTES = 32 << 20
 CHUNK_WORDS = 1 << 21
 """Mixed at a time, by torch: what that takes beside the pool stays small."""
+ROUNDS = 8
+"""Of a word: to make it anew takes a GPU several times as long as to read it."""
 _ODD = 0x9E3779B97F4A7C15
 _STEPS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
-"""Of splitmix64, whose first words the pool holds."""
+"""Of splitmix64's mixing, which is done in rounds."""
 
 
 def pool_words(l2_bytes: int) -> int:
@@ -34,9 +38,11 @@ def new_pool(words: int, *, device: str) -> torch.Tensor:
     for begin in range(0, words, CHUNK_WORDS):
         part = pool[begin : begin + CHUNK_WORDS]
         state = torch.arange(begin + 1, begin + 1 + part.numel(), device=device) * _signed(_ODD)
-        for shift, factor in _STEPS:
-            state = (state ^ _shifted(state, shift)) * _signed(factor)
-        part.copy_(state ^ _shifted(state, 31))
+        for _ in range(ROUNDS):
+            for shift, factor in _STEPS:
+                state = (state ^ _shifted(state, shift)) * _signed(factor)
+            state ^= _shifted(state, 31)
+        part.copy_(state)
     return pool
 
 

@@ -11,9 +11,10 @@ of the calls, run them later, all at once, or elsewhere. Why that does not pay:
 * Which block is asked about, and which of its calls, is drawn after the block was made; up to
   then every block is the same command. A made-up output is found wrong with the chance that its
   call is looked at, and a share p of made-up calls gains no more than p of the time. One that is
-  what an earlier call gave is looked at in any case; to make up others costs their memory's time.
-* A clock that says less than passed is bounded by ours (kopt.overhead).
-* Work remembered from one call to the next is bounded by calls on inputs never seen (unseen.py).
+  what an earlier call gave is looked at three times in four.
+* A clock that says less than passed is bounded by ours (kopt.hidden_time).
+* Work remembered from one call to the next is bounded by calls on inputs never seen (unseen.py),
+  some of whose outputs are asked for as well (unseen_probe.py).
 
 Source: exploits 18-21, 27-30, 33, §E2; DESIGN §5.4.
 """
@@ -21,14 +22,14 @@ Source: exploits 18-21, 27-30, 33, §E2; DESIGN §5.4.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kopt.actors.child.chain import commitment
 from kopt.actors.child.digest import digest
 from kopt.actors.supervisor.child import ChildFailed
 from kopt.actors.supervisor.gates import check_inputs
-from kopt.actors.supervisor.inputs import close_all, perturbed
+from kopt.actors.supervisor.inputs import JudgedSet, close_all, perturbed
 from kopt.actors.supervisor.loading import Loaded
 from kopt.actors.supervisor.made import GivenCall, Made
 from kopt.actors.supervisor.outputs import (
@@ -51,8 +52,8 @@ FIRST_SHARE, LATER_SHARE, FIRST_BLOCKS = 0.25, 0.1, 8
 known to be left alone."""
 MAX_OUTPUTS = 8
 """Outputs of one audit whose digests are checked."""
-MAX_COMPARED = 2
-"""Of those, how many are compared with the reference's; one where its inputs and outputs are
+MAX_COMPARED, MAX_LARGE = 3, 2
+"""Of those, how many are compared with the reference's; the second where its inputs and outputs are
 large."""
 MAX_BYTES = 64 << 20
 """Of the outputs of one audit together; one is always asked for."""
@@ -94,14 +95,21 @@ class Auditor:
         if self._rng.random() < share:
             self.audit()
 
-    def audit(self) -> None:
+    def audit(
+        self, watch: Stopwatch | None = None, sets: Mapping[int, JudgedSet] | None = None
+    ) -> None:
         """Ask for the outputs of some calls of the last block, and judge them.
+
+        Args:
+            watch: that timed the block; None for the one that races.
+            sets: that it timed, by their numbers; None for the session's.
 
         Raises:
             Judged, ProblemError, ChildFailed: as `maybe_audit`.
         """
-        made = self._watch.last
-        form = self._session.sets[made.numbers[0]].outputs
+        watch = self._watch if watch is None else watch
+        sets = dict(enumerate(self._session.sets)) if sets is None else sets
+        made, form = watch.last, self._like.outputs
         told = self._child.ask("digests", timeout_s=self._limit_s)
         digests = self._committed(made, told.get("digests"))
         calls = self._chosen(digests, size=output_bytes(form))
@@ -113,23 +121,25 @@ class Auditor:
         taken = [take(each) for each in buffers]  # one look: a child may still write
         self._child.ask("unmap", timeout_s=self._limit_s, numbers=numbers)
         close_all(each for group in buffers for each in group)
-        self._check_digests(made, answer, digests, calls=calls, taken=taken)
-        for position in self._compared(made, calls):
+        self._check_digests(answer, digests, calls=calls, taken=taken)
+        for position in self._compared(calls):
             given = made.given(
-                calls[position],
-                sizes=self._watch.sizes,
-                digests=digests,
-                place=self._bench.exchange,
+                calls[position], sizes=watch.sizes, digests=digests, place=self._bench.exchange
             )
-            self._check_values(given, answer, position, taken[position])
+            self._check_values(sets[given.number], given, answer, position, taken[position])
         for number in made.numbers:
             check_inputs(
                 self._child,
-                self._session.sets[number],
+                sets[number],
                 number=number,
                 limit_s=self._limit_s,
                 trail=self._trail,
             )
+
+    @property
+    def _like(self) -> JudgedSet:
+        """A set of which all that are timed have the form."""
+        return self._session.sets[self._session.timed()[0]]
 
     @property
     def _limit_s(self) -> float:
@@ -154,28 +164,27 @@ class Auditor:
     def _chosen(self, digests: list[int], *, size: int) -> list[int]:
         """Calls to ask for, those to compare first.
 
-        The first gave what an earlier one had given, where there is such a call: two may well give
-        the same, and one that was left out does. Next is the last, with which the block was over.
+        The first is the last one, with which the block was over. The next gave what an earlier one
+        had given, where there is such a call: two may well give the same, and one that was left out
+        does. Then any.
         """
         last = len(digests) - 1
         first = {digest: call for call, digest in reversed(list(enumerate(digests)))}
         again = [call for call, digest in enumerate(digests) if first[digest] < call]
         rest = self._rng.sample(range(last), last)
-        firsts = [self._rng.choice(again), last] if again else [last, *rest[:1]]
-        if not again and self._rng.getrandbits(1):
-            firsts.reverse()
+        some = [self._rng.choice(again)] if again and self._rng.getrandbits(2) else []
         count = max(1, min(MAX_OUTPUTS, MAX_BYTES // max(size, 1)))
-        return list(dict.fromkeys([*firsts, *rest]))[:count]
+        chosen = list(dict.fromkeys([last, *some, *rest]))
+        return chosen[:count] if count > 1 else [self._rng.choice(chosen[:2])]
 
-    def _compared(self, made: Made, calls: list[int]) -> range:
+    def _compared(self, calls: list[int]) -> range:
         """Positions of the outputs to compare with the reference's."""
-        judged = self._session.sets[made.numbers[0]]
+        judged = self._like
         size = sum(each.spec.num_bytes for each in judged.tensors) + output_bytes(judged.outputs)
-        return range(min(len(calls), 1 if size > LARGE_BYTES else MAX_COMPARED))
+        return range(min(len(calls), MAX_LARGE if size > LARGE_BYTES else MAX_COMPARED))
 
     def _check_digests(
         self,
-        made: Made,
         answer: dict[str, Any],
         digests: list[int],
         *,
@@ -188,15 +197,19 @@ class Auditor:
             Judged: it is not.
         """
         for position, call in enumerate(calls):
-            judged = self._session.sets[made.number(call)]
-            check_notes(answer, position, judged, trail=self._trail)
-            check_form(judged.outputs, answer, position, taken[position], trail=self._trail)
+            check_notes(answer, position, self._like, trail=self._trail)
+            check_form(self._like.outputs, answer, position, taken[position], trail=self._trail)
             if _digest(answer, position, taken[position]) != digests[call]:
                 raise self._cheated("the output of a timed call is not what it was when it ended")
             self.digested += 1
 
     def _check_values(
-        self, given: GivenCall, answer: dict[str, Any], position: int, taken: list[Taken]
+        self,
+        drawn: JudgedSet,
+        given: GivenCall,
+        answer: dict[str, Any],
+        position: int,
+        taken: list[Taken],
     ) -> None:
         """Compare an output with what the reference gives on the same fresh input.
 
@@ -204,7 +217,7 @@ class Auditor:
             Judged: it is wrong.
             ProblemError: the reference fails on it.
         """
-        judged = perturbed(self._session.sets[given.number], given.perturbation, seed=given.seed)
+        judged = perturbed(drawn, given.perturbation, seed=given.seed)
         self._session.run_reference(judged)
         compare(
             self._bench, judged, answer, position, taken, name="timed_output", trail=self._trail

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 OPEN_S = 60.0
 """Making the device's context."""
+MESSAGE_S = 10.0
+"""For the rest of an answer that has begun: 256 KiB at most."""
 ANSWER_S = 1.0
 """At least, to an answer whose calls were waited for already."""
 
@@ -251,7 +253,7 @@ class Child:
     def _receive(self, operation: str, *, timeout_s: float) -> dict[str, Any]:
         try:
             self.clock.wait(self._channel.wait, timeout_s=timeout_s)
-            answer, _ = self._channel.receive(timeout_s=timeout_s)
+            answer, _ = self._channel.receive(timeout_s=MESSAGE_S)
         except TimeoutError:
             self.end()
             raise ChildFailed("timed_out", operation, "", timeout_s) from None

@@ -144,8 +144,11 @@ class Duel:
         race = self._each_by_itself
         if self._timing.protocol == "abba":
             race = self._race
+            other = self._session.baselines.watch(baseline)
             with held(self.watch.child):
-                trusted(self._session, self._session.baselines.watch(baseline).find_depth)
+                trusted(self._session, other.find_depth)
+            with held(other.child):
+                self.watch.find_depth()
         ours: list[Block] = []
         theirs: list[Block] = []
         for number in range(1, BUSY_RACES + 1):
@@ -165,8 +168,9 @@ class Duel:
         return timing, raised
 
     def _disagreement(self, mine: list[Block], theirs: list[Block]) -> str | None:
+        ended, other = _until_answered(mine, theirs)
         return blocks_disagree(mine, reference=theirs, device=self._device) or blocks_disagree(
-            until_answered(mine), reference=until_answered(theirs), device=self._device
+            ended, reference=other, device=self._device
         )
 
     def _race(self, baseline: Baseline) -> Raced:
@@ -263,10 +267,12 @@ class Duel:
 
     def _supported_us(self, raced: Raced) -> list[float]:
         slack = SLACK[self._device]
-        ended = until_answered(raced.mine), until_answered(raced.theirs)
         more_us = max(
             hidden_us(mine, theirs=theirs, slack=slack)
-            for mine, theirs in ((raced.mine, raced.theirs), ended)
+            for mine, theirs in (
+                (raced.mine, raced.theirs),
+                _until_answered(raced.mine, raced.theirs),
+            )
         )
         return [block.call_us + more_us for block in raced.mine]
 
@@ -288,3 +294,7 @@ def trusted(session: Session, run: Callable[[], _T]) -> _T:
 
 def _medians_us(blocks: Sequence[Block]) -> list[float]:
     return [block.call_us for block in blocks]
+
+
+def _until_answered(mine: list[Block], theirs: list[Block]) -> tuple[list[Block], list[Block]]:
+    return until_answered(mine, trusted=theirs), until_answered(theirs, trusted=theirs)

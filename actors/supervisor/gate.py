@@ -7,12 +7,14 @@ does after that before it answers is looked at too: a device that said so too ea
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kopt.actors.child.memory import OF_THIS_SIZE
 from kopt.actors.child.release import DONE, GO, KEY, LAST, PAGE_BYTES, QUEUED
 
 LOOK_US = 100.0
@@ -47,9 +49,11 @@ class Gate:
 
     def __init__(self) -> None:
         """Make the page."""
-        self.fd = os.memfd_create("release")
+        self.fd = os.memfd_create("release", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         """To be passed to the child."""
         os.ftruncate(self.fd, PAGE_BYTES)
+        # Who made it shorter would end whoever looks at it.
+        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, OF_THIS_SIZE | fcntl.F_SEAL_SEAL)
         self._page = mmap.mmap(self.fd, PAGE_BYTES)
         self._words = memoryview(self._page).cast("q")
         self._ticket = 0
@@ -79,8 +83,8 @@ class Gate:
         words, ticket = self._words, self._ticket
         _watch(lambda: words[QUEUED // 8] >= ticket, has_answered, limit_s=patience_s)
         was_queued = words[QUEUED // 8] >= ticket
+        went_ns = time.perf_counter_ns()  # before the key: who sees it begins
         words[KEY // 8] = key
-        went_ns = time.perf_counter_ns()
         words[GO // 8] = ticket
         done_ns = _watch(lambda: words[DONE // 8] >= ticket, has_answered, limit_s=limit_s)
         return Release(

@@ -40,10 +40,6 @@ class Made:
     pool_words: int = 0
     """Of the pool that was swept before each call; 0 for none."""
 
-    def number(self, call: int) -> int:
-        """Return the input set of a call."""
-        return self._turn(call).number
-
     def given(
         self,
         call: int,

@@ -60,8 +60,8 @@ class Recorded:
     why: str = ""
     """No share is known; empty where one is."""
     launches: int = 0
-    """Of the candidate's call; of the reference's, where there is no record of it; 0 for neither.
-    On a CPU, operations."""
+    """Of the candidate's call; of the reference's, where no record of it is believed; 0 for
+    neither. On a CPU, operations."""
     reference_launches: int = 0
     """Of the reference's, or of the candidate's."""
 
@@ -102,8 +102,6 @@ def record_provenance(
                 seed=session.sets[number].seed,
                 limit_s=bench.config.timeouts.timing_s,
             )
-            said.launches = mine.launches
-            said.reference_launches = said.reference_launches or mine.launches
             implausible = disbelieved(mine, timing=timing, reference=eager, device=bench.device)
             if implausible is None:
                 break
@@ -113,6 +111,8 @@ def record_provenance(
         # lie, and a host that was busy during the race is no reason to know nothing.
         if implausible is not None and (bench.device == "cuda" or made.own_share[0] > LITTLE):
             raise NoRecord(implausible)
+        said.launches = mine.launches
+        said.reference_launches = said.reference_launches or mine.launches
         said.found = made
         trail.library_share = made.library_share
         _note_fallback(mine, made, eager, trail=trail)

@@ -70,7 +70,9 @@ def measure_believable(
             secret=rng.getrandbits(64),
             trail=trail,
         )
-        timing = check_unseen_timed(session, duel.watch, timing=timing, rng=rng, trail=trail)
+        timing = check_unseen_timed(
+            session, duel.watch, auditor=duel.auditor, timing=timing, rng=rng, trail=trail
+        )
     except ChildFailed as failure:
         raise trail.fail("timed", run_verdict(failure, stage="timing")) from None
     return timing

@@ -186,7 +186,14 @@ class Stopwatch:
         wanted = math.ceil(self._timing.block_ms * 1e3 / self._least_us)
         self._calls = max(1, min(wanted, self._most_calls))
 
-    def run(self, calls: int, *, pace: Pace = "ahead", tells_apart: bool | None = None) -> Block:
+    def run(
+        self,
+        calls: int,
+        *,
+        pace: Pace = "ahead",
+        tells_apart: bool | None = None,
+        waits: bool = True,
+    ) -> Block:
         """Run a block of so many calls; its input content is known to nobody before.
 
         Args:
@@ -194,6 +201,9 @@ class Stopwatch:
             pace: of their launches.
             tells_apart: whether each call is timed, cold where the device can; None: as it is
                 timed in a race.
+            waits: whether a GPU's block is queued before it goes. Else nothing of it is held, and
+                launching shows in its times: who is called while its input lies there, and nobody
+                looks at the clock yet, could work ahead.
 
         Raises:
             ChildFailed: as `block`.
@@ -215,7 +225,7 @@ class Stopwatch:
         began_ns = time.perf_counter_ns()
         release: Release | None = None
         if is_released:
-            answer, release = self._released(block, key=key)
+            answer, release = self._released(block, key=key, waits=waits)
             began_ns = release.went_ns
         else:
             answer = self.child.ask("time", timeout_s=self._limit_s, key=key, **block)
@@ -247,14 +257,16 @@ class Stopwatch:
     def _is_queued(self) -> bool:
         return self.device == "cuda"
 
-    def _released(self, block: dict[str, Any], *, key: int) -> tuple[dict[str, Any], Release]:
+    def _released(
+        self, block: dict[str, Any], *, key: int, waits: bool
+    ) -> tuple[dict[str, Any], Release]:
         """Have a block queued, let it go, and return its answer.
 
         Raises:
             ChildFailed: as `block`; or the device said that it was done with another output than
                 the block ends with.
         """
-        patience_s = VAIN_QUEUE_S if self.depth.is_vain else QUEUE_S
+        patience_s = (VAIN_QUEUE_S if self.depth.is_vain else QUEUE_S) if waits else 0.0
         answer, release = self.child.ask_released(
             "time", timeout_s=self._limit_s, patience_s=patience_s, key=key, **block
         )

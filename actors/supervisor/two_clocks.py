@@ -23,8 +23,8 @@ from kopt.timing import clock_is_slow, slope_us
 GAP_SHARE = 0.1
 GAP_FLOOR_US = 10.0
 BESIDE_FACTOR: dict[DeviceName, float] = {"cpu": 1.5, "cuda": 1.25}
-"""Beside each call of a block may pass what passes beside the baseline's times a factor (a constant
-pause and flush on a GPU), a tenth of a call, and ten microseconds."""
+"""Beside each call of a block may pass what passes beside the baseline's times a factor (on a GPU
+mostly the sweep of a pool), a tenth of a call, and ten microseconds."""
 CALM_SHARE = 0.3
 """Of the blocks, how many are no more disturbed than what is looked at."""
 SLOPE_REPEATS = 3

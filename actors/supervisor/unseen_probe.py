@@ -2,7 +2,9 @@
 
 A probe draws a few inputs, has both children bind and read them, and times pairs of single calls of
 each child: the same command, on a known input and on one of the new ones, each of which is used
-once. A coin decides which of the two comes first, so that what a busy host adds has no side.
+once. A coin decides which of the two comes first, so that what a busy host adds has no side. Of the
+candidate's calls on new inputs the output of one is asked for and compared: of which, it does not
+know when it is called.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from kopt.actors.supervisor.audit import Auditor
 from kopt.actors.supervisor.fresh_inputs import draw_fresh
 from kopt.actors.supervisor.gates import check_inputs
 from kopt.actors.supervisor.held import held
@@ -46,6 +49,7 @@ def probe(
     mine: Stopwatch,
     theirs: Stopwatch,
     *,
+    auditor: Auditor,
     secret: int,
     trail: Trail,
     rng: random.Random,
@@ -56,17 +60,19 @@ def probe(
         session: of the problem.
         mine: of the candidate, warm.
         theirs: of the reference, warm.
+        auditor: of the candidate's timed calls.
         secret: of the inputs.
         trail: of the evaluation.
         rng: secret; the coins.
 
     Raises:
-        Judged: the candidate changes an input.
+        Judged: the candidate changes an input, or an output is wrong.
         ProblemError: the reference fails.
         ChildFailed: a child fails.
     """
     with _drawn(session, secret=secret) as drawn:
-        sets = {len(session.sets) + at: judged for at, judged in enumerate(drawn)}
+        first = len(session.sets) + 1  # the one before is free for what the reference is asked
+        sets = {first + at: judged for at, judged in enumerate(drawn)}
         limit_s = session.reference.limit_s
         for child in (mine.child, theirs.child):
             for number, judged in sets.items():
@@ -77,20 +83,32 @@ def probe(
         sides = [(mine, theirs), (theirs, mine)]
         for own, other in sides if rng.getrandbits(1) else reversed(sides):
             with held(other.child):
-                found[own] = list(_pairs(own, sets, rng=rng))
+                audits = auditor if own is mine else None
+                found[own] = list(_pairs(own, sets, auditor=audits, rng=rng))
         for child in (mine.child, theirs.child):
             child.ask("unbind", timeout_s=limit_s, numbers=list(sets))
     return Probed(mine=found[mine], theirs=found[theirs])
 
 
-def _pairs(watch: Stopwatch, sets: dict[int, JudgedSet], *, rng: random.Random) -> Iterator[Pair]:
+def _pairs(
+    watch: Stopwatch,
+    sets: dict[int, JudgedSet],
+    *,
+    auditor: Auditor | None,
+    rng: random.Random,
+) -> Iterator[Pair]:
     watch.run(min(WARM_CALLS, watch.most_calls))
+    asked = rng.choice(list(sets))
     for number, judged in sets.items():
         unseen = watch.on({number: sizes(judged)})
-        if rng.getrandbits(1):
-            before, after = watch.run(1), unseen.run(1)
-        else:
-            after, before = unseen.run(1), watch.run(1)
+        is_first = bool(rng.getrandbits(1))
+        if not is_first:
+            before = watch.run(1, waits=False)
+        after = unseen.run(1, waits=False)
+        if auditor is not None and number == asked:
+            auditor.audit(unseen, {number: judged})
+        if is_first:
+            before = watch.run(1, waits=False)
         yield Pair(seen_us=_of_one_call(before), unseen_us=_of_one_call(after))
 
 

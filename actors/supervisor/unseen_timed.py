@@ -19,6 +19,7 @@ import random
 import time
 
 from kopt.actors.devices.base import DeviceName
+from kopt.actors.supervisor.audit import Auditor
 from kopt.actors.supervisor.session import Session
 from kopt.actors.supervisor.stopwatch import Stopwatch
 from kopt.actors.supervisor.trail import Trail
@@ -47,6 +48,7 @@ def check_unseen_timed(
     session: Session,
     watch: Stopwatch,
     *,
+    auditor: Auditor,
     timing: Timing,
     rng: random.Random,
     trail: Trail,
@@ -56,6 +58,7 @@ def check_unseen_timed(
     Args:
         session: of the problem, baselines ready.
         watch: of the candidate, warm.
+        auditor: of its timed calls.
         timing: of the race, as it would be reported.
         rng: secret; of the inputs and the coins.
         trail: of the evaluation.
@@ -65,14 +68,14 @@ def check_unseen_timed(
         busy to tell.
 
     Raises:
-        Judged: those on inputs never seen are too long.
+        Judged: those on inputs never seen are too long, or wrong.
         ProblemError: the reference fails.
         ChildFailed: the candidate's child fails.
     """
     if timing.speedup < GAIN:
         trail.passed("unseen_timed", "not looked at: no gain is claimed")
         return timing
-    found = _look(session, watch, timing=timing, rng=rng, trail=trail)
+    found = _look(session, watch, auditor, timing=timing, rng=rng, trail=trail)
     if found.finding == "too_long":
         raise trail.fail("first_calls", Cheated(check="first_calls", detail=found.why))
     if found.finding == "fine":
@@ -87,7 +90,13 @@ def check_unseen_timed(
 
 
 def _look(
-    session: Session, watch: Stopwatch, *, timing: Timing, rng: random.Random, trail: Trail
+    session: Session,
+    watch: Stopwatch,
+    auditor: Auditor,
+    *,
+    timing: Timing,
+    rng: random.Random,
+    trail: Trail,
 ) -> Unseen:
     """Make probes until they tell, or there are enough."""
     eager = session.baselines.watch("eager")
@@ -103,7 +112,7 @@ def _look(
     began_s = time.monotonic()
     for number in range(PROBES):
         seed = derived_seed(secret, "unseen", number)
-        probed = probe(session, watch, eager, secret=seed, trail=trail, rng=rng)
+        probed = probe(session, watch, eager, auditor=auditor, secret=seed, trail=trail, rng=rng)
         mine += probed.mine
         theirs += probed.theirs
         found = look_at(mine, theirs=theirs, allowed=allowed)

@@ -7,8 +7,6 @@
 #include <ATen/ops/item.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/Exceptions.h>
-#include <torch/csrc/autograd/python_variable.h>
-#include <torch/csrc/autograd/variable.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <new>
@@ -144,8 +142,8 @@ void kopt_item(const void* tensor, int dtype, void* out) {
   kopt_scalar_to(&value, dtype, out);
 }
 void kopt_make_variable(void* tensor, bool requires_grad) {
-  auto& data = *static_cast<at::Tensor*>(tensor);
-  data = torch::autograd::make_variable(std::move(data), requires_grad);
+  // What torch::autograd::make_variable does of a tensor just made, whose header takes 7 s.
+  if (requires_grad) static_cast<at::Tensor*>(tensor)->set_requires_grad(true);
 }
 void kopt_enter_below_autograd(void* place, size_t) {
   new (place) at::AutoDispatchBelowADInplaceOrView();
@@ -225,9 +223,7 @@ void kopt_enter_region(void* place, int number) { new (place) KoptRegion(number)
 void kopt_leave_region(void* place) { static_cast<KoptRegion*>(place)->~KoptRegion(); }
 
 bool kopt_load_tensor(PyObject* object, void* tensor) {
-  if (!THPVariable_Check(object)) return false;
-  *static_cast<at::Tensor*>(tensor) = THPVariable_Unpack(object);
-  return true;
+  return load(object, false, static_cast<at::Tensor*>(tensor));
 }
 bool kopt_load_integer(PyObject* object, bool convert, int size, bool is_signed, void* out) {
   switch (is_signed ? size : -size) {
@@ -295,7 +291,10 @@ PyObject* kopt_sequence_item(PyObject* items, int64_t index) {
   return PySequence_Fast_GET_ITEM(items, index);
 }
 void kopt_release(PyObject* object) { Py_XDECREF(object); }
-PyObject* kopt_from_tensor(const void* tensor) { return THPVariable_Wrap(tensor_of(tensor)); }
+PyObject* kopt_from_tensor(const void* tensor) {
+  return handed(pybind11::detail::make_caster<at::Tensor>::cast(
+      tensor_of(tensor), pybind11::return_value_policy::move, {}));
+}
 PyObject* kopt_from_int64(int64_t value) { return PyLong_FromLongLong(value); }
 PyObject* kopt_from_uint64(uint64_t value) { return PyLong_FromUnsignedLongLong(value); }
 PyObject* kopt_from_double(double value) { return PyFloat_FromDouble(value); }

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from kopt.actors.devices.pool import CHUNK_WORDS, new_pool, pool_words, swept, wrapped
+from kopt.actors.devices.pool import CHUNK_WORDS, ROUNDS, new_pool, pool_words, swept, wrapped
 
 MASK = (1 << 64) - 1
 
 
-def splitmix64(index: int) -> int:
-    """The word of an index, by the algorithm's own definition."""
+def word_of(index: int) -> int:
+    """The word of an index: splitmix64's own mixing, in rounds."""
     word = (index + 1) * 0x9E3779B97F4A7C15 & MASK
-    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & MASK
-    word = (word ^ word >> 27) * 0x94D049BB133111EB & MASK
-    return word ^ word >> 31
+    for _ in range(ROUNDS):
+        word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & MASK
+        word = (word ^ word >> 27) * 0x94D049BB133111EB & MASK
+        word ^= word >> 31
+    return word
 
 
 def mixed(word: int, digest: int) -> int:
@@ -25,16 +27,16 @@ def test_a_pool_is_twice_the_l2_and_no_less_than_a_small_one() -> None:
     assert pool_words(4 << 20) * 8 == 64 << 20
 
 
-def test_its_words_are_those_of_splitmix64() -> None:
+def test_its_words_are_mixed_in_rounds() -> None:
     pool = new_pool(CHUNK_WORDS + 5, device="cpu")
     for at in (0, 1, 7, CHUNK_WORDS - 1, CHUNK_WORDS, CHUNK_WORDS + 4):
-        assert int(pool[at]) & MASK == splitmix64(at)
+        assert int(pool[at]) & MASK == word_of(at)
 
 
 def test_a_sweep_sums_every_word_mixed_with_the_digest() -> None:
     pool = new_pool(1_000, device="cpu")
     for digest in (0, 1, -1, 1 << 62, -(1 << 63)):
-        expected = sum(mixed(splitmix64(at), digest) for at in range(1_000)) & MASK
+        expected = sum(mixed(word_of(at), digest) for at in range(1_000)) & MASK
         assert swept(pool, digest) & MASK == expected
 
 

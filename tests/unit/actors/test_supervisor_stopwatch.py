@@ -17,7 +17,7 @@ from kopt.actors.supervisor.gate import Release
 from kopt.actors.supervisor.made import Made
 from kopt.actors.supervisor.stopwatch import KEPT_BYTES, MAX_CALLS, Stopwatch
 from kopt.actors.supervisor.two_clocks import blocks_disagree, clocks_disagree, clocks_of
-from kopt.overhead import TAIL_US, Block, until_answered
+from kopt.overhead import TAIL_FACTOR, Block, until_answered
 
 CALL_US = 200.0
 TAIL_S = 0.004
@@ -288,8 +288,10 @@ def test_a_block_that_was_released_lasts_until_its_device_is_done() -> None:
     child = ScriptedChild(honest, device="cuda", call_us=1.0)
     block = watch_of(child).run(8)
     assert block.wall_us < block.answer_us - TAIL_S * 1e6
-    (longer,) = until_answered([block])
-    assert longer.wall_us == max(block.wall_us, block.answer_us - TAIL_US)
+    trusted = replace(block, answer_us=block.wall_us + 100.0)
+    (longer,) = until_answered([block], trusted=[trusted])
+    assert longer.wall_us == pytest.approx(block.answer_us - TAIL_FACTOR * 100.0)
+    assert until_answered([trusted], trusted=[trusted]) == [trusted]
 
 
 def test_a_block_that_ends_with_another_output_than_its_device_said_has_no_clock() -> None:

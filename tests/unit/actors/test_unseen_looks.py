@@ -52,7 +52,7 @@ def looks(monkeypatch):
         )
         watch = SimpleNamespace(device="cuda")
         timing = module.check_unseen_timed(
-            session, watch, timing=TIMING, rng=random.Random(3), trail=Trail()
+            session, watch, auditor=None, timing=TIMING, rng=random.Random(3), trail=Trail()
         )
         return timing, len(probes)
 
