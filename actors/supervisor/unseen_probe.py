@@ -82,9 +82,8 @@ def probe(
         found = {}
         sides = [(mine, theirs), (theirs, mine)]
         for own, other in sides if rng.getrandbits(1) else reversed(sides):
-            with held(other.child):
-                audits = auditor if own is mine else None
-                found[own] = list(_pairs(own, sets, auditor=audits, rng=rng))
+            audits = auditor if own is mine else None
+            found[own] = list(_pairs(own, other, sets, auditor=audits, rng=rng))
         for child in (mine.child, theirs.child):
             child.ask("unbind", timeout_s=limit_s, numbers=list(sets))
     return Probed(mine=found[mine], theirs=found[theirs])
@@ -92,23 +91,28 @@ def probe(
 
 def _pairs(
     watch: Stopwatch,
+    other: Stopwatch,
     sets: dict[int, JudgedSet],
     *,
     auditor: Auditor | None,
     rng: random.Random,
 ) -> Iterator[Pair]:
-    watch.run(min(WARM_CALLS, watch.most_calls))
+    """Time pairs of one child while the other one's is held still, and perhaps ask for one."""
     asked = rng.choice(list(sets))
-    for number, judged in sets.items():
+    for at, (number, judged) in enumerate(sets.items()):
         unseen = watch.on({number: sizes(judged)})
         is_first = bool(rng.getrandbits(1))
-        if not is_first:
-            before = watch.run(1, waits=False)
-        after = unseen.run(1, waits=False)
-        if auditor is not None and number == asked:
+        with held(other.child):
+            if at == 0:
+                watch.run(min(WARM_CALLS, watch.most_calls))
+            if not is_first:
+                before = watch.run(1, waits=False)
+            after = unseen.run(1, waits=False)
+        if auditor is not None and number == asked:  # the reference answers, which the other runs
             auditor.audit(unseen, {number: judged})
         if is_first:
-            before = watch.run(1, waits=False)
+            with held(other.child):
+                before = watch.run(1, waits=False)
         yield Pair(seen_us=_of_one_call(before), unseen_us=_of_one_call(after))
 
 
