@@ -1,11 +1,15 @@
-"""How much host memory there is."""
+"""How much host memory there is, and what keeps shared memory as it is."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 
 _CGROUP = Path("/sys/fs/cgroup")
+
+OF_THIS_SIZE: int = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+"""Seals of memory that a child may write: what it cut off would end whoever looks there."""
 
 
 def available_bytes() -> int:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import torch
 
-from kopt.actors.child.host_memory import available_bytes
+from kopt.actors.child.host_memory import OF_THIS_SIZE, available_bytes
 from kopt.actors.child.tensor_spec import ITEM_BYTES, Lent, TensorSpec
 
 DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in ITEM_BYTES}
@@ -22,8 +22,6 @@ DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in ITEM_BY
 LARGE_BYTES = 64 << 20
 """Above this it is asked first whether there is room: the kernel allocates until it kills."""
 
-OF_THIS_SIZE: int = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
-"""Seals of memory that a child may write: what it cut off would end whoever looks there."""
 _F_SEAL_FUTURE_WRITE = 0x0010  # not in the fcntl module
 _SEALS = fcntl.F_SEAL_SEAL | OF_THIS_SIZE | _F_SEAL_FUTURE_WRITE
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kopt.actors.child.memory import OF_THIS_SIZE
+from kopt.actors.child.host_memory import OF_THIS_SIZE
 from kopt.actors.child.release import DONE, GO, KEY, LAST, PAGE_BYTES, QUEUED
 
 LOOK_US = 100.0
