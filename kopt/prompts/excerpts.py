@@ -37,7 +37,7 @@ def source_block(source: str, *, max_characters: int) -> str:
     if shown == source:
         return block
     head = len(commonprefix([source, shown]))  # noqa: RUF071 - of characters, not of paths
-    tail = len(commonprefix([source[:head:-1], shown[:head:-1]]))  # noqa: RUF071
+    tail = len(commonprefix([source[:head:-1], shown[:head:-1]]))  # noqa: RUF071 - likewise
     left_out = source[head : len(source) - tail]
     return (
         f"{CUT} {len(left_out):,} of its {len(source):,} characters ({_lines_of(left_out):,} of "

@@ -52,8 +52,7 @@ def test_a_digest_is_that_of_the_host(kernels) -> None:
         content.take(tensors)
     found = content.end()
     for tensors, mine in zip(made, found, strict=True):
-        assert mine == int(digest([each.cpu() for each in tensors])) or not tensors
-        assert mine == int(digest(tensors))
+        assert mine == int(digest([each.cpu() for each in tensors])) == int(digest(tensors))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -123,5 +122,5 @@ def test_a_sweep_reads_the_pool_at_the_speed_of_its_memory(kernels) -> None:
     end.record()
     torch.cuda.synchronize()
     took_us = begin.elapsed_time(end) / 39 * 1e3
-    read_us = kernels.pool.numel() * 8 / 1e12 * 1e6  # at a TB/s, which every such GPU surpasses
-    assert took_us < read_us + 100.0
+    read_us = kernels.pool.numel() * 8 / 2e12 * 1e6  # half of what an H200 reaches
+    assert took_us < read_us + 20.0

@@ -16,7 +16,6 @@ from kopt.expansion import MODES, Expansion, Mode
 from kopt.finding import Finding
 from kopt.ports import AnalysisRequest, Attempt, Target, Telling, WriteRequest
 from kopt.problem import Problem
-from kopt.processor import Processor
 from kopt.prompts import build
 from kopt.prompts.agent_grouping import grouping_prompt
 from kopt.prompts.analysis import build_analysis
@@ -29,15 +28,7 @@ from kopt.verdict import CompileFailed, Correct, Crashed, Incorrect, NumericErro
 
 LEVEL2: dict[str, Any] = runpy.run_path(str(Path(__file__).with_name("level2_case.py")))
 TARGETS = {
-    "cpu": Target(
-        device="cpu",
-        name="AMD EPYC 9654",
-        arch="x86_64",
-        languages=("cpp", "torch"),
-        processor=Processor(
-            threads=16, simd=("avx", "avx2", "fma", "avx512f", "avx512bw", "avx512vl")
-        ),
-    ),
+    "cpu": LEVEL2["TARGETS"]["cpu"],
     "cuda": Target(
         device="cuda",
         name="NVIDIA H200",

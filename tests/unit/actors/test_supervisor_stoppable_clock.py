@@ -19,8 +19,16 @@ def test_what_is_not_so_in_time_is_a_timeout() -> None:
         StoppableClock().wait(never, timeout_s=0.05)
 
 
-def test_what_is_so_at_once_asks_for_no_time() -> None:
-    StoppableClock().wait(lambda for_s: True, timeout_s=0.0)
+@pytest.mark.parametrize("timeout_s", [0.0, 5.0])
+def test_what_is_so_is_asked_for_once_and_for_as_long_as_there_is_time(timeout_s) -> None:
+    asked: list[float] = []
+
+    def at_once(for_s: float) -> bool:
+        asked.append(for_s)
+        return True
+
+    StoppableClock().wait(at_once, timeout_s=timeout_s)
+    assert asked == [timeout_s]
 
 
 def test_time_that_it_was_stopped_does_not_count() -> None:
