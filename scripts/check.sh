@@ -63,7 +63,9 @@ types_and_wheel() {
 }
 
 if [ "${1:-}" = --quick ]; then beside types; else beside types_and_wheel; fi
-echo "== style"; ruff format --check -q . && ruff check -q .
+echo "== style"
+ruff format --check -q .  # each by itself: what fails before an && ends no script
+ruff check -q .
 echo "== imports"; lint-imports --no-cache | tail -n 4
 echo "== tests"
 if [ "${1:-}" = --quick ]; then

@@ -87,8 +87,12 @@ class WarmChildren:
             return child
 
     def settle(self) -> None:
-        """Wait until as many are ready as are wanted, or no more will be."""
+        """Wait until as many are ready as are wanted, or no more will be.
+
+        What is being made was begun before this was asked: whether it fails says nothing yet.
+        """
         with self._changed:
+            self._changed.wait_for(lambda: self._num_making == 0 or self._is_closed)
             self._discard_dead()
             self._is_out_of_use = False
             self._changed.notify_all()

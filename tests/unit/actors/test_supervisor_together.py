@@ -245,7 +245,7 @@ def test_children_that_died_with_their_zygote_are_made_again(crowd) -> None:
 def test_after_a_fork_that_failed_the_next_are_tried_again(crowd, monkeypatch) -> None:
     warm = crowd.supervisor._bench.warm
     build_dir = crowd.cache_dir / "build" / "again"
-    build_dir.mkdir(parents=True)
+    build_dir.mkdir(parents=True, exist_ok=True)
     crowd.supervisor.settle()
     fails = [True]
     make = warm._make
