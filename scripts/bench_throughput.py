@@ -12,7 +12,8 @@ torch's stock `load_inline` with the same steps. A candidate that hangs is timed
 
 Judged candidates count alike, whatever the verdict; verdicts on which the two differ are listed.
 The time is shared out: a part that runs out begins nothing more, and its rate is of what it
-judged. The last line with --json is one object, `ratio` last: kopt's rate to the other's, cold.
+judged. Each part is printed when it ends. The last line with --json is one object, `ratio` last:
+kopt's rate to the other's, cold.
 """
 
 from __future__ import annotations
@@ -31,7 +32,15 @@ from bench_throughput_candidates import Mixed, hanging_candidate, mixed_candidat
 from bench_throughput_kopt import Phase, judge, set_up
 from bench_throughput_others import Judged, judge_each
 from bench_throughput_problems import Device
-from bench_throughput_report import compared, phase_figures, report
+from bench_throughput_report import (
+    compared,
+    other_figures,
+    phase_figures,
+    report,
+    report_hardware,
+    report_other,
+    report_phase,
+)
 
 from kopt.actors.cluster import Cluster, open_cluster
 from kopt.actors.config import ClusterConfig, EvaluateConfig, TimeoutConfig
@@ -95,6 +104,7 @@ def main() -> None:
     parts = [name for name in SHARES if name.split("_")[0] in options.sides]
     budget = Budget(options.limit_s, parts)
     result = hardware(options.device)
+    report_hardware(result)
     kopt: dict[str, Phase] = {}
     other: dict[str, list[Judged]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
@@ -106,6 +116,8 @@ def main() -> None:
             result |= more
         if "other" in options.sides:
             sample = sample_of(candidates, size=options.samples)
+            name = "eval_kernel_against_ref" if options.device == "cuda" else "stock load_inline"
+            result["other"] = name
             for form in ("cold", "warm"):
                 print(f"the other evaluator, {form}", file=sys.stderr)
                 other[form] = judge_each(
@@ -116,9 +128,7 @@ def main() -> None:
                     clone=clone,
                     limit_s=budget.next_s(f"other_{form}"),
                 )
-    if other:
-        name = "eval_kernel_against_ref" if options.device == "cuda" else "stock load_inline"
-        result["other"] = name
+                report_other(form, other_figures(other[form], candidates), name=name)
     result |= compared(candidates, kopt=kopt, other=other)
     report(result)
     if "--json" in sys.argv:
@@ -191,6 +201,7 @@ def run_kopt(
                 )
             )
             figures[f"kopt_{form}"] = phase_figures(phases[form], candidates)
+            report_phase(form, figures[f"kopt_{form}"])
         if options.hang:
             print("kopt, the hanging candidate", file=sys.stderr)
             figures["hang"] = time_hang(options, candidates, cluster=cluster, cache_dir=cache_dir)

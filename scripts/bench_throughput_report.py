@@ -41,6 +41,17 @@ def phase_figures(phase: Phase, candidates: list[Mixed]) -> dict[str, Any]:
     }
 
 
+def other_figures(judged: list[Judged], candidates: list[Mixed]) -> dict[str, Any]:
+    """Return what a part of the other evaluator came to."""
+    return {
+        "judged": len(judged),
+        "mean_s": sum(each.wall_s for each in judged) / max(1, len(judged)),
+        "cpu_s_each": sum(each.cpu_s for each in judged) / max(1, len(judged)),
+        "per_gpu_hour": per_hour(judged, mix=candidates),
+        "each": [asdict(each) for each in judged],
+    }
+
+
 def compared(
     candidates: list[Mixed],
     *,
@@ -62,13 +73,7 @@ def compared(
     if other:
         result["stood_in"] = sorted({word for each in other["cold"] for word in each.stood_in})
         for form, judged in other.items():
-            result[f"other_{form}"] = {
-                "judged": len(judged),
-                "mean_s": sum(each.wall_s for each in judged) / max(1, len(judged)),
-                "cpu_s_each": sum(each.cpu_s for each in judged) / max(1, len(judged)),
-                "per_gpu_hour": per_hour(judged, mix=candidates),
-                "each": [asdict(each) for each in judged],
-            }
+            result[f"other_{form}"] = other_figures(judged, candidates)
     both = [
         (each, evaluations[each.candidate])
         for each in other.get("cold", [])
@@ -91,23 +96,48 @@ def compared(
     return result
 
 
-def report(result: dict[str, Any]) -> None:
-    """Print the tables."""
+def report_hardware(result: dict[str, Any]) -> None:
+    """Print what it runs on."""
     print(
         f"{result['device_name']} ({result['arch']}), {result['cores']} cores; "
-        + ", ".join(f"{name} {value}" for name, value in result["versions"].items() if value)
+        + ", ".join(f"{name} {value}" for name, value in result["versions"].items() if value),
+        flush=True,
     )
-    for form in ("cold", "warm"):
-        if f"kopt_{form}" in result:
-            _report_kopt(form, result[f"kopt_{form}"])
-    for form in ("cold", "warm"):
-        if f"other_{form}" in result:
-            figures = result[f"other_{form}"]
-            print(
-                f"{result['other']} {form}: {figures['per_gpu_hour']:.0f} candidates an hour "
-                f"({figures['judged']} judged, {figures['mean_s']:.1f} s each, "
-                f"{figures['cpu_s_each']:.1f} s of processors)"
-            )
+
+
+def report_phase(form: str, figures: dict[str, Any]) -> None:
+    """Print what one of kopt's phases came to."""
+    busy = figures["device_busy"]
+    print(
+        f"kopt {form}: {figures['per_gpu_hour']:.0f} candidates an hour on a device "
+        f"({figures['judged']} judged in {figures['wall_s']:.1f} s: "
+        + ", ".join(f"{count} {kind}" for kind, count in figures["verdicts"].items())
+        + f"); {figures['on_device']:.2f} on the device at a time, one timed for "
+        f"{figures['timed_share']:.0%} of the time, device at work "
+        + ("not recorded" if busy is None else f"{busy:.0%}")
+    )
+    print(
+        "  seconds a candidate, in the mean: "
+        + ", ".join(f"{name} {value:.2f}" for name, value in figures["stages_s"].items())
+        + f"; {figures['cpu_s_each']:.2f} of processors",
+        flush=True,
+    )
+    for line in figures["lost"]:
+        print(f"  no answer: {line}", flush=True)
+
+
+def report_other(form: str, figures: dict[str, Any], *, name: str) -> None:
+    """Print what a part of the other evaluator came to."""
+    print(
+        f"{name} {form}: {figures['per_gpu_hour']:.0f} candidates an hour "
+        f"({figures['judged']} judged, {figures['mean_s']:.1f} s each, "
+        f"{figures['cpu_s_each']:.1f} s of processors)",
+        flush=True,
+    )
+
+
+def report(result: dict[str, Any]) -> None:
+    """Print what all parts together show."""
     if result.get("stood_in"):
         print(f"stood in for, not used by its evaluation: {', '.join(result['stood_in'])}")
     if "hang" in result:
@@ -129,22 +159,3 @@ def report(result: dict[str, Any]) -> None:
             + ("not measured" if ratio is None else f"{ratio:.1f}x")
             + ("" if cpu is None else f"; {cpu:.1f}x by processor seconds")
         )
-
-
-def _report_kopt(form: str, figures: dict[str, Any]) -> None:
-    busy = figures["device_busy"]
-    print(
-        f"kopt {form}: {figures['per_gpu_hour']:.0f} candidates an hour on a device "
-        f"({figures['judged']} judged in {figures['wall_s']:.1f} s: "
-        + ", ".join(f"{count} {kind}" for kind, count in figures["verdicts"].items())
-        + f"); {figures['on_device']:.2f} on the device at a time, one timed for "
-        f"{figures['timed_share']:.0%} of the time, device at work "
-        + ("not recorded" if busy is None else f"{busy:.0%}")
-    )
-    print(
-        "  seconds a candidate, in the mean: "
-        + ", ".join(f"{name} {value:.2f}" for name, value in figures["stages_s"].items())
-        + f"; {figures['cpu_s_each']:.2f} of processors"
-    )
-    for line in figures["lost"]:
-        print(f"  no answer: {line}")

@@ -198,19 +198,20 @@ def judge_of(
 @pytest.fixture(scope="session")
 def judged_on_gpu(
     request: pytest.FixtureRequest, judge_of: Callable[..., Judge], planted_ahead: Path
-) -> dict[str, Future[Evaluation]]:
+) -> dict[tuple[str, ...], Future[Evaluation]]:
     """What became of each of the selected cases of a GPU, judged several at a time.
 
-    One evaluator after the other: what one of them verifies is not stopped for another's races.
+    By evaluator and text, which tracks judge differently. One evaluator after the other: what one
+    of them verifies is not stopped for another's races.
     """
     cases = [case for item in request.session.items if (case := _case_of(item)) is not None]
-    found: dict[str, Future[Evaluation]] = {}
+    found: dict[tuple[str, ...], Future[Evaluation]] = {}
     on_gpu = sorted((case for case in cases if case.where == "gpu"), key=_evaluator_of)
     for key, alike in groupby(on_gpu, key=_evaluator_of):
         judge = judge_of(*key)
         with ThreadPoolExecutor(GPU_SUPPLY.in_flight) as threads:
             for case in alike:
-                found[case.text()] = threads.submit(judge, case, str(planted_ahead))
+                found[*key, case.text()] = threads.submit(judge, case, str(planted_ahead))
     return found
 
 
@@ -226,8 +227,9 @@ def judge(
 
     def evaluate(case: Case, planted: str = "") -> Evaluation:
         if case.where == "gpu":
-            judged: dict[str, Future[Evaluation]] = request.getfixturevalue("judged_on_gpu")
-            return judged[case.text()].result()
+            judged: dict[tuple[str, ...], Future[Evaluation]]
+            judged = request.getfixturevalue("judged_on_gpu")
+            return judged[*_evaluator_of(case), case.text()].result()
         return judge_of(*_evaluator_of(case))(case, planted)
 
     return evaluate

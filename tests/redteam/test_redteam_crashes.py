@@ -143,11 +143,15 @@ SLACK_BYTES = 256 << 20
 """Of device memory, less than a context takes: caches of this process grow."""
 
 
-def left_behind(worker) -> tuple[set[str], set[str], int]:
-    """Files in scratch and shared memory, and the number of our descendants, all settled."""
+def left_behind(worker) -> tuple[int, set[str], int]:
+    """Folders of scratch, files in shared memory, and the number of our descendants, all settled.
+
+    Each child has a folder, also those that are forked ahead: whose they are changes from one
+    candidate to the next, how many there are does not.
+    """
     worker.settle()
-    scratch = {str(path) for path in Path(tempfile.gettempdir()).glob("kopt-*/*")}
-    return scratch, set(os.listdir("/dev/shm")), len(descendants(os.getpid()))
+    scratch = list(Path(tempfile.gettempdir()).glob("kopt-*/*"))
+    return len(scratch), set(os.listdir("/dev/shm")), len(descendants(os.getpid()))
 
 
 def descendants(pid: int) -> set[int]:

@@ -53,6 +53,14 @@ def test_a_gain_that_is_another_by_the_clock_shows_nothing() -> None:
     assert not far.is_keen
 
 
+def test_a_gain_of_a_chain_of_launches_is_printed_and_not_asked_for() -> None:
+    chain = gains(kind="launches", interval=0, centers=[math.log(0.99)])
+    verdict = verdict_of([series(), series(kind="launches"), gains(interval=100), chain])
+    assert verdict.holds
+    assert verdict.false_wins.trials == 600
+    assert "called faster 0 of 100" in text_of(chain)
+
+
 def test_a_study_that_ran_out_of_time_shows_nothing() -> None:
     found = [series(trials=299), gains(interval=100)]
     assert not verdict_of(found).holds

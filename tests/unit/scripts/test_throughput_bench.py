@@ -8,7 +8,15 @@ from bench_throughput_kopt import Phase
 from bench_throughput_others import Judged
 from bench_throughput_processor import tree_cpu_s
 from bench_throughput_record import DeviceRecord, device_record, visible_devices
-from bench_throughput_report import compared, report
+from bench_throughput_report import (
+    compared,
+    other_figures,
+    phase_figures,
+    report,
+    report_hardware,
+    report_other,
+    report_phase,
+)
 
 from kopt.testing.fakes import correct, evaluation_of
 from kopt.verdict import Incorrect
@@ -87,8 +95,27 @@ def test_a_side_that_was_left_out_gives_no_ratio(capsys):
     found = compared(mixed, kopt={"cold": phase_of(mixed, [correct(1.5)], wall_s=1.0)}, other={})
     assert (found["ratio"], found["ratio_warm"], found["compared"]) == (None, None, 0)
     hardware = {"device_name": "a CPU", "arch": "x86_64", "cores": 2, "versions": {"torch": "2"}}
-    report(hardware | found)
-    assert "ratio cold: not measured" in capsys.readouterr().out
+    report_hardware(hardware)
+    report(found)
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "a CPU (x86_64), 2 cores; torch 2",
+        "verdicts agree on 0 of 0",
+        "ratio cold: not measured",
+    ]
+
+
+def test_a_part_is_printed_when_it_ends(capsys):
+    mixed = mixed_candidates("cpu", per_problem=1)[:1]
+    phase = phase_of(mixed, [correct(1.5)], wall_s=2.0)
+    phase.lost.append("one: TimeoutError: ")
+    report_phase("cold", phase_figures(phase, mixed))
+    report_other("cold", other_figures([judged(mixed[0], "correct", wall_s=4.0)], mixed), name="it")
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].startswith("kopt cold: 1800 candidates an hour on a device (1 judged in 2.0 s")
+    assert shown[2:] == [
+        "  no answer: one: TimeoutError: ",
+        "it cold: 900 candidates an hour (1 judged, 4.0 s each, 2.0 s of processors)",
+    ]
 
 
 def test_seconds_of_stages_are_means_over_all_candidates():
