@@ -49,31 +49,67 @@ struct Strided {
   i64 size_1, size_2, size_3, stride_0, stride_1, stride_2, stride_3;
 };
 
-// By numbers of a type that holds the count: to divide those of 64 bits takes long.
+// Where the elements of a thread lie. Each is as many places after the last: that number is
+// divided once, and then added with its carries, because to divide takes longer than to read.
 template <typename N>
-__device__ u64 strided(const char* base, int size, u64 count, const Strided& from) {
-  u64 step = static_cast<u64>(gridDim.x) * blockDim.x;
-  const N size_1 = from.size_1, size_2 = from.size_2, size_3 = from.size_3;
-  const unsigned per_word = 8 / size;
-  const u64 whole = count - count % per_word;
-  u64 mine = 0;
-  for (u64 each = static_cast<u64>(blockIdx.x) * blockDim.x + threadIdx.x; each < count;
-       each += step) {
-    N row = static_cast<N>(each), at_3 = row % size_3;
-    row /= size_3;
-    N at_2 = row % size_2;
-    row /= size_2;
-    i64 at = at_3 * from.stride_3 + at_2 * from.stride_2 + row % size_1 * from.stride_1 +
-             row / size_1 * from.stride_0;
-    const unsigned char* bytes = reinterpret_cast<const unsigned char*>(base + at * size);
-    u64 value = 0;
-    for (int byte = 0; byte < size; ++byte) {
-      u64 read = bytes[byte];
-      value += each < whole ? read << 8 * byte : read;
-    }
-    mine += each < whole ? value << 8 * size * (each % per_word) : value;
+struct Walk {
+  N size_1, size_2, size_3, at_1, at_2, at_3, step_1, step_2, step_3;
+  i64 at, on, carry_1, carry_2, carry_3;
+
+  __device__ Walk(const Strided& from, N first, N step)
+      : size_1(from.size_1), size_2(from.size_2), size_3(from.size_3) {
+    at = split(from, first, &at_1, &at_2, &at_3);
+    on = split(from, step, &step_1, &step_2, &step_3);
+    carry_3 = from.stride_2 - from.size_3 * from.stride_3;
+    carry_2 = from.stride_1 - from.size_2 * from.stride_2;
+    carry_1 = from.stride_0 - from.size_1 * from.stride_1;
   }
+
+  __device__ i64 split(const Strided& from, N places, N* of_1, N* of_2, N* of_3) const {
+    *of_3 = places % size_3;
+    places /= size_3;
+    *of_2 = places % size_2;
+    places /= size_2;
+    *of_1 = places % size_1;
+    return *of_3 * from.stride_3 + *of_2 * from.stride_2 + *of_1 * from.stride_1 +
+           static_cast<i64>(places / size_1) * from.stride_0;
+  }
+
+  __device__ void go_on() {
+    at += on;
+    at_3 += step_3;
+    if (at_3 >= size_3) at_3 -= size_3, at += carry_3, ++at_2;
+    at_2 += step_2;
+    if (at_2 >= size_2) at_2 -= size_2, at += carry_2, ++at_1;
+    at_1 += step_1;
+    if (at_1 >= size_1) at_1 -= size_1, at += carry_1;
+  }
+};
+
+template <typename T, typename N>
+__device__ u64 strided(const char* base, N count, const Strided& from) {
+  constexpr unsigned PER_WORD = 8 / sizeof(T);
+  const T* elements = reinterpret_cast<const T*>(base);
+  const N step = gridDim.x * blockDim.x, whole = count - count % PER_WORD;
+  N each = blockIdx.x * blockDim.x + threadIdx.x;
+  Walk<N> walk(from, each, step);
+  u64 mine = 0;
+#pragma unroll 8
+  for (; each < whole; each += step, walk.go_on())
+    mine += static_cast<u64>(elements[walk.at]) << 8 * sizeof(T) * (each % PER_WORD);
+  for (; each < count; each += step, walk.go_on())  // no whole word: its bytes
+    for (u64 value = elements[walk.at]; value; value >>= 8) mine += value & 0xFF;
   return mine;
+}
+
+template <typename N>
+__device__ u64 strided(const char* base, int size, N count, const Strided& from) {
+  switch (size) {
+    case 1: return strided<unsigned char, N>(base, count, from);
+    case 2: return strided<unsigned short, N>(base, count, from);
+    case 4: return strided<unsigned, N>(base, count, from);
+    default: return strided<u64, N>(base, count, from);
+  }
 }
 
 }  // namespace
@@ -102,7 +138,7 @@ extern "C" __global__ void digest_strided(const char* base, int size, u64 count,
                                           i64 size_2, i64 size_3, i64 stride_0, i64 stride_1,
                                           i64 stride_2, i64 stride_3, u64* total) {
   const Strided from{size_1, size_2, size_3, stride_0, stride_1, stride_2, stride_3};
-  u64 mine = count >> 32 ? strided<u64>(base, size, count, from)
+  u64 mine = count >> 31 ? strided<u64>(base, size, count, from)
                          : strided<unsigned>(base, size, count, from);
   add_up(mine, total);
 }

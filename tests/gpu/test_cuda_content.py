@@ -39,6 +39,8 @@ def outputs() -> list[list[torch.Tensor]]:
         [torch.randint(0, 255, (12_345,), dtype=torch.uint8, device="cuda")[3:]],
         [wide[:, :64], wide[:, :63], wide.t()],
         [image.to(memory_format=torch.channels_last), image.bfloat16()],
+        [torch.randn(33, 40, 50, 60, device="cuda")[:, 1:, ::2, 3:]],
+        [torch.randint(0, 255, (4_096, 777), dtype=torch.uint8, device="cuda")[:, 1:]],
         [torch.randn(33, dtype=torch.complex64, device="cuda").conj()],
         [torch.tensor(2.5, device="cuda"), torch.empty(0, device="cuda"), torch.ones(5)],
         [],

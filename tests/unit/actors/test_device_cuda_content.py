@@ -1,6 +1,6 @@
 """The kernels between a GPU's timed calls, compiled for the host: they give what torch gives there.
 
-One thread does what all do on a GPU; the order of launches is that of a stream.
+Blocks of one thread run one after the other; the order of launches is that of a stream.
 """
 
 from __future__ import annotations
@@ -25,26 +25,35 @@ ON_HOST = """
 #define __device__
 #define __shared__ static
 struct Index { unsigned x; };
-static const Index blockIdx{0}, threadIdx{0}, gridDim{1}, blockDim{1};
+static const Index threadIdx{0}, blockDim{1};
+static Index blockIdx{0}, gridDim{1};
+extern "C" void run_as_block(unsigned block, unsigned blocks) {
+  blockIdx.x = block;
+  gridDim.x = blocks;
+}
 struct ulonglong2 { unsigned long long x, y; };
 static void __syncthreads() {}
 template <typename T> static T __shfl_down_sync(unsigned, T, int) { return 0; }
 static void atomicAdd(unsigned long long* to, unsigned long long value) { *to += value; }
 """
 POOL_WORDS = 1_000
+NUM_BLOCKS = 7
+"""Prime to the sizes of most outputs, so that a thread's elements lie at many places of a row."""
 
 
 class HostKernel:
     """A kernel as a function of the host."""
 
-    def __init__(self, function, kinds) -> None:
-        self._function, self._kinds = function, kinds
+    def __init__(self, function, kinds, run_as_block) -> None:
+        self._function, self._kinds, self._run_as_block = function, kinds, run_as_block
 
     def __call__(self, *arguments: int, blocks: int, threads: int, stream) -> None:
         assert blocks >= 1
         assert threads % 32 == 0
-        pairs = zip(self._kinds, arguments, strict=True)
-        self._function(*(kind(argument) for kind, argument in pairs))
+        for block in range(NUM_BLOCKS):
+            self._run_as_block(block, NUM_BLOCKS)
+            pairs = zip(self._kinds, arguments, strict=True)
+            self._function(*(kind(argument) for kind, argument in pairs))
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +72,7 @@ def kernels(library, monkeypatch) -> Kernels:
     """Those of a device that is this host."""
     monkeypatch.setattr(
         "kopt.actors.devices.cuda_content.Kernel",
-        lambda module, name, kinds: HostKernel(getattr(library, name), kinds),
+        lambda module, name, kinds: HostKernel(getattr(library, name), kinds, library.run_as_block),
     )
     monkeypatch.setattr("kopt.actors.devices.cuda_content.load_image", lambda image: None)
     monkeypatch.setattr("kopt.actors.devices.cuda_content.chain_image", lambda arch: b"")
@@ -94,6 +103,7 @@ def outputs() -> list[list[torch.Tensor]]:
             image.bfloat16()[..., 1:],
             image[:, 1:, :, 2:],
         ],
+        [torch.randn(3, 3, 3, 8)[:, :2, 1:, 1:4], torch.randn(2, 9, 2, 4)[:, 1:, :, ::2].half()],
         [deep[::2, ::2, 1:, ::2, 1:, ::2], deep[1:, :, 2:].double()[..., 1:]],
         [torch.randn(33, dtype=torch.complex64).conj(), torch.randn(9, 7, dtype=torch.complex128)],
         [torch.randn(9, 7, dtype=torch.complex128)[:, 1:], torch.randn(8, 7)[:, :6].bfloat16()],
