@@ -86,19 +86,32 @@ struct Walk {
   }
 };
 
+__device__ u64 value_of(u64 element) { return element; }
+__device__ u64 value_of(ulonglong2 element) { return element.x + element.y; }
+
 template <typename T, typename N>
 __device__ u64 strided(const char* base, N count, const Strided& from) {
-  constexpr unsigned PER_WORD = 8 / sizeof(T);
+  constexpr unsigned PER_WORD = sizeof(T) < 8 ? 8 / sizeof(T) : 1;
+  constexpr int GROUP = 8;  // read together
   const T* elements = reinterpret_cast<const T*>(base);
   const N step = gridDim.x * blockDim.x, whole = count - count % PER_WORD;
   N each = blockIdx.x * blockDim.x + threadIdx.x;
   Walk<N> walk(from, each, step);
   u64 mine = 0;
-#pragma unroll 8
-  for (; each < whole; each += step, walk.go_on())
-    mine += static_cast<u64>(elements[walk.at]) << 8 * sizeof(T) * (each % PER_WORD);
+  auto add = [&](T element) {
+    mine += value_of(element) << 8 * sizeof(T) % 64 * (each % PER_WORD);
+    each += step;
+  };
+  while (each + (GROUP - 1) * step < whole) {
+    T group[GROUP];
+#pragma unroll
+    for (int at = 0; at < GROUP; ++at, walk.go_on()) group[at] = elements[walk.at];
+#pragma unroll
+    for (int at = 0; at < GROUP; ++at) add(group[at]);
+  }
+  for (; each < whole; walk.go_on()) add(elements[walk.at]);
   for (; each < count; each += step, walk.go_on())  // no whole word: its bytes
-    for (u64 value = elements[walk.at]; value; value >>= 8) mine += value & 0xFF;
+    for (u64 value = value_of(elements[walk.at]); value; value >>= 8) mine += value & 0xFF;
   return mine;
 }
 
@@ -108,7 +121,8 @@ __device__ u64 strided(const char* base, int size, N count, const Strided& from)
     case 1: return strided<unsigned char, N>(base, count, from);
     case 2: return strided<unsigned short, N>(base, count, from);
     case 4: return strided<unsigned, N>(base, count, from);
-    default: return strided<u64, N>(base, count, from);
+    case 8: return strided<u64, N>(base, count, from);
+    default: return strided<ulonglong2, N>(base, count, from);
   }
 }
 
@@ -132,7 +146,7 @@ extern "C" __global__ void digest_words(const u64* words, u64 count, const unsig
   add_up(mine, total);
 }
 
-// The same of elements of 1, 2, 4 or 8 bytes that lie with gaps, or at odd addresses: what an
+// The same of elements of 1, 2, 4, 8 or 16 bytes that lie with gaps, or at odd addresses: what an
 // element adds to the word that it would be part of. Slowest dimension first, strides in elements.
 extern "C" __global__ void digest_strided(const char* base, int size, u64 count, i64 size_1,
                                           i64 size_2, i64 size_3, i64 stride_0, i64 stride_1,

@@ -18,6 +18,7 @@ from kopt.actors.child.digest import memory_order, word_sum
 from kopt.actors.child.perturb import Turn, stretch_of
 from kopt.actors.devices.cuda_driver import Kernel, load_image
 from kopt.actors.devices.cuda_image import chain_image
+from kopt.actors.devices.layout import MOST_BYTES, layout_of
 from kopt.actors.devices.pool import new_pool, pool_words
 
 THREADS = 256
@@ -25,7 +26,7 @@ BLOCKS_PER_SM = 8
 """As many as run at once: each thread reads many words."""
 _WORD_BYTES = 8
 DIMENSIONS = 4
-"""Of an output, those that lie one after the other taken together."""
+"""Of an output, those that lie one after the other taken together: as many as a kernel has."""
 _POINTER, _COUNT, _LONG, _INT = ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int64, ctypes.c_int
 
 
@@ -180,17 +181,16 @@ class CudaContent:
             threads = max(words // 2, 1)
             self._run(kernels.digest, first, words, rest, rest_bytes, total, threads=threads)
         elif count:
-            sizes, strides = gathered(tensor)
-            first = tensor.data_ptr()
+            layout = layout_of(tensor, dimensions=DIMENSIONS)
             self._run(
                 kernels.digest_strided,
-                first,
-                size,
-                count,
-                *sizes[1:],
-                *strides,
+                tensor.data_ptr(),
+                layout.piece_bytes,
+                layout.count,
+                *layout.sizes[1:],
+                *layout.strides,
                 total,
-                threads=count,
+                threads=layout.count,
             )
 
     def _is_here(self, tensor: torch.Tensor) -> bool:
@@ -199,8 +199,8 @@ class CudaContent:
             tensor.device.type == self._place.type
             and tensor.layout is torch.strided
             and not (tensor.is_conj() or tensor.is_neg())
-            and (tensor.is_contiguous() or tensor.element_size() <= _WORD_BYTES)
-            and len(gathered(tensor)[0]) <= DIMENSIONS
+            and tensor.element_size() <= MOST_BYTES
+            and len(layout_of(tensor, dimensions=DIMENSIONS).sizes) <= DIMENSIONS
         )
 
     def _settle(self, number: int) -> None:
@@ -232,23 +232,3 @@ class CudaContent:
     def _run(self, kernel: Kernel, *arguments: int, threads: int) -> None:
         blocks = self._kernels.blocks(threads)
         kernel(*arguments, blocks=blocks, threads=THREADS, stream=self._stream)
-
-
-def gathered(tensor: torch.Tensor) -> tuple[list[int], list[int]]:
-    """Return sizes and strides of a tensor, in elements, as few dimensions as tell where they lie.
-
-    At least `DIMENSIONS`, the first of them of one element where there are fewer.
-    """
-    sizes: list[int] = []
-    strides: list[int] = []
-    for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
-        if size == 1:
-            continue
-        if sizes and strides[-1] == size * stride:
-            sizes[-1] *= size
-            strides[-1] = stride
-        else:
-            sizes.append(size)
-            strides.append(stride)
-    missing = max(DIMENSIONS - len(sizes), 0)
-    return [1] * missing + sizes, [0] * missing + strides

@@ -16,7 +16,7 @@ import torch
 from kopt.actors.child.content import HostContent
 from kopt.actors.child.digest import digest
 from kopt.actors.child.perturb import turns
-from kopt.actors.devices.cuda_content import CudaContent, Kernels, gathered
+from kopt.actors.devices.cuda_content import CudaContent, Kernels
 from kopt.actors.devices.cuda_image import SOURCE
 from kopt.actors.devices.pool import new_pool, swept, wrapped
 
@@ -178,11 +178,3 @@ def test_what_was_given_is_not_held_any_longer(kernels) -> None:
     )
     assert content._sets == {}
     assert content._spare == {}
-
-
-def test_dimensions_that_lie_one_after_the_other_are_one() -> None:
-    tensor = torch.empty(2, 3, 4, 5)
-    assert gathered(tensor) == ([1, 1, 1, 120], [0, 0, 0, 1])
-    assert gathered(tensor[:, :2]) == ([1, 1, 2, 40], [0, 0, 60, 1])
-    assert gathered(tensor[..., 1:]) == ([1, 1, 24, 4], [0, 0, 5, 1])
-    assert gathered(tensor[0, 0, 0, 0]) == ([1] * 4, [0] * 4)
