@@ -17,6 +17,7 @@ from kopt.actors.cluster import open_cluster
 from kopt.actors.config import ClusterConfig, EvaluateConfig
 from kopt.actors.programmers.openai.reply import Reply
 from kopt.actors.programmers.openai.structured import structured_fields
+from kopt.actors.programmers.openai.tool_calls import ToolCall
 from kopt.actors.programmers.openai.transport import exchange
 from kopt.actors.programmers.registry import Workplace
 from kopt.actors.programmers.vllm import VllmProgrammer
@@ -35,6 +36,7 @@ PROBLEM = Problem(
     "def get_inputs():\n    return [torch.rand(8)]\n",
 )
 NUM_WRITES = 4
+SEEDS = 10
 TOOL = {
     "type": "function",
     "function": {
@@ -76,6 +78,20 @@ async def raw(programmer: VllmProgrammer, **fields: object) -> Reply:
         outcome = await exchange(seat.client, body, max_answer_bytes=100_000)
     assert isinstance(outcome, Reply), outcome
     return outcome
+
+
+async def calls_of_noise(programmer: VllmProgrammer) -> tuple[ToolCall, ...]:
+    """Return the tool calls of the first answer that holds any.
+
+    A grammar lets any number of spaces and of calls follow, and a model whose weights are drawn may
+    not come to an end of either: such an answer is cut, and holds none.
+    """
+    for seed in range(SEEDS):
+        form = {"tools": [TOOL], "tool_choice": "required", "max_tokens": 400, "seed": seed}
+        called = await raw(programmer, **form)
+        if called.choices[0].calls:
+            return called.choices[0].calls
+    pytest.fail(f"no tool call in {SEEDS} answers; the last: {called.choices[0]}")
 
 
 def test_a_real_server_writes_in_forms_calls_tools_is_killed_and_is_replaced(
@@ -159,9 +175,7 @@ async def a_whole_life(programmer: VllmProgrammer) -> None:
     form = structured_fields("json_schema", languages=("cpp", "torch"))
     answered = await raw(programmer, **form)
     assert answered.choices[0].text.startswith('{"strategy"')
-    called = await raw(programmer, tools=[TOOL], tool_choice="required")
-    calls = called.choices[0].calls
-    assert calls
+    calls = await calls_of_noise(programmer)
     assert calls[0].name == "look"
     assert json.loads(calls[0].arguments)["what"] in ("roofline", "stalls")
 
