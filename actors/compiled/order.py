@@ -14,6 +14,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
+from kopt.actors.build.inductor import inductor_environment
 from kopt.compiled.record import Apart, from_json
 from kopt.compiled.wishes import Wish
 from kopt.errors import ProblemError
@@ -76,8 +77,7 @@ def carry_out(order: Order, *, timeout_s: float) -> Apart:
     environment = os.environ | {
         "TORCHINDUCTOR_CACHE_DIR": order.cache,
         "TRITON_CACHE_DIR": str(Path(order.cache) / "triton"),
-        # A fresh precompiled header costs half a minute, more than a few small kernels save.
-        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+        **inductor_environment(),
         # Threads that spin take the cores of whatever else runs on the host.
         "GOMP_SPINCOUNT": "10000",
     }

@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from kopt.actors.build.inductor import inductor_environment
 from kopt.actors.build.toolchain import compiler_environment
 
 _PASSED_ON = (
@@ -61,8 +62,7 @@ def child_environment(
         "GOMP_SPINCOUNT": str(SPIN_COUNT),
         "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # asking for devices must not spoil the fork
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        # A fresh precompiled header costs half a minute, more than a few small kernels save.
-        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
+        **inductor_environment(),
         "TRITON_DEFAULT_FP_FUSION": "1",
         "TRITON_HOME": str(scratch),  # else the home that triton saw when the zygote imported it
     }
