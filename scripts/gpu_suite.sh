@@ -26,12 +26,14 @@ export gpus
 
 tests_of() {
   case $1 in
-    evaluator) echo tests/gpu/test_cuda_{content,release,evaluator,exchange,together}.py ;;
+    evaluator) echo tests/gpu/test_cuda_{content,release,evaluator,exchange,together,given,preload}.py ;;
     redteam) echo tests/redteam ;;
     protocols) echo tests/gpu/test_cuda_timing_protocols.py tests/gpu/test_gpu_provenance.py ;;
-    evidence) echo tests/gpu/test_gpu_{profile,timeline}.py ;;
+    evidence) echo tests/gpu/test_gpu_{profile,timeline,counters,use_load}.py \
+      tests/gpu/test_cuda_survey.py ;;
     builds) echo tests/gpu/test_cuda_{builds,triton_ahead}.py ;;
-    codegen) echo tests/gpu/test_triton_codegen.py tests/gpu/test_cuda_{lint,languages}.py \
+    codegen) echo tests/gpu/test_triton_codegen.py tests/gpu/test_compiled_model_gpu.py \
+      tests/gpu/test_cuda_{lint,languages}.py \
       tests/unit/prompts/test_prompt_examples.py tests/unit/scripts/test_throughput_gpu.py ;;
     *) return 1 ;;
   esac

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
@@ -32,6 +33,8 @@ from redteam_cases import Case, read_cases  # noqa: E402 - the line before leads
 
 GPU_SUPPLY = Supply(in_flight=3, warm_children=4)
 """As a device lane of a search has it."""
+SECONDS = pytest.StashKey[Counter[str]]()
+"""Of each stage, by all candidates that were judged."""
 OUTCOME = "redteam-outcome"
 """Name of the property by which a test says what became of its candidate."""
 
@@ -232,7 +235,12 @@ def judge(
             return judged[*_evaluator_of(case), case.text()].result()
         return judge_of(*_evaluator_of(case))(case, planted)
 
-    return evaluate
+    def noted(case: Case, planted: str = "") -> Evaluation:
+        made = evaluate(case, planted)
+        request.config.stash.setdefault(SECONDS, Counter()).update(made.timeline_s)
+        return made
+
+    return noted
 
 
 @pytest.fixture(scope="session")
@@ -265,7 +273,7 @@ def _kept_file(folder: Path) -> Iterator[Path]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print both rates: adversarial candidates accepted, honest ones refused."""
+    """Print both rates: adversarial candidates accepted, honest ones refused; and what it took."""
     outcomes = [
         value
         for reports in terminalreporter.stats.values()
@@ -279,3 +287,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if judged:
             count = sum(outcome == f"{suite} {bad}" for outcome in judged)
             terminalreporter.write_line(f"{suite} candidates {bad}: {count} of {len(judged)}")
+    seconds = terminalreporter.config.stash.get(SECONDS, None)
+    if seconds:
+        told = ", ".join(f"{stage} {spent:.1f}" for stage, spent in seconds.most_common())
+        terminalreporter.write_line(f"seconds in each stage, of all candidates: {told}")
