@@ -54,10 +54,13 @@ class Survey:
     """Median of one call of each baseline that was measured, in microseconds."""
     sol_us: float | None = None
     """Least time of the bytes that have to move; None where it is unknown."""
-
     bytes_per_s: float | None = None
     """Of memory, measured with as many bytes as a call moves; None where it was not measured."""
+    flop_per_s: float | None = None
+    """Of a large float32 matrix product, measured; None where it was not."""
 
     def untimed(self) -> Survey:
         """Return it without what was measured: the same each time."""
-        return replace(self, baseline=None, baselines_us=(), sol_us=None, bytes_per_s=None)
+        return replace(
+            self, baseline=None, baselines_us=(), sol_us=None, bytes_per_s=None, flop_per_s=None
+        )

@@ -23,6 +23,9 @@ LEAST_BYTES = 1 << 20
 MEASURE_NS = 50_000_000
 """With all threads, and with one."""
 MOST_TURNS = 1_000
+PRODUCT_SIDE = 1024
+PRODUCT_NS = 300_000_000
+"""Of products, with all threads, and with one: clocks rise meanwhile."""
 MOST_BYTES_PER_S_AND_CORE = 400e9
 """More than a core reads from its own cache: 64 bytes a cycle at 6 GHz."""
 
@@ -110,6 +113,16 @@ class CpuDevice:
         return Memory(bytes_per_s=bytes_per_s, most_bytes_per_s=max(most, bytes_per_s))
 
 
+def product_flop_per_s(dtype: torch.dtype) -> float:
+    """Measure the FLOP per second of a large square product, at best; takes half a second.
+
+    Args:
+        dtype: of its factors and of its result.
+    """
+    flop = 2.0 * PRODUCT_SIDE**3
+    return flop / (least_of_all_and_one(lambda: _product_ns(dtype)) / 1e9)
+
+
 def least_of_all_and_one(measure: Callable[[], float]) -> float:
     """Return the least that a measurement gives with all of torch's threads, and with one.
 
@@ -139,6 +152,19 @@ def _best_ns(words: int) -> int:
         if perf_counter_ns() > until_ns:
             break
     return best_ns
+
+
+def _product_ns(dtype: torch.dtype) -> float:
+    a, b = (torch.rand(PRODUCT_SIDE, PRODUCT_SIDE, dtype=dtype) for _ in range(2))
+    out = torch.empty(PRODUCT_SIDE, PRODUCT_SIDE, dtype=dtype)
+    best_ns = 1 << 62
+    until_ns = perf_counter_ns() + PRODUCT_NS
+    while True:
+        began_ns = perf_counter_ns()
+        torch.mm(a, b, out=out)
+        best_ns = min(best_ns, perf_counter_ns() - began_ns)
+        if perf_counter_ns() > until_ns:
+            return best_ns
 
 
 def cpu_target() -> Target:

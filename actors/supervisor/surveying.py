@@ -1,13 +1,17 @@
 """A problem in numbers, from its session: what its authors are told before the first one writes.
 
-Nothing is measured for the sake of it that the first candidate would not need too.
+For the sake of it nothing is measured that the first candidate would not need too, but for what a
+CPU's cores compute, once.
 """
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from kopt.actors.child.memory import spec_of
+from kopt.actors.devices.cpu import product_flop_per_s
 from kopt.actors.supervisor.duel import trusted
 from kopt.actors.supervisor.session import Session
 from kopt.actors.supervisor.settings import Bench
@@ -22,12 +26,13 @@ def survey_of(bench: Bench, session: Session) -> Survey:
         ProblemError: the reference fails while it is timed.
         WorkerLost: the zygote is gone.
     """
-    baselines = session.baselines
+    baselines, is_cpu = session.baselines, bench.device == "cpu"
     with session.at_baselines:
         baselines.compiled()
     with bench.alone():
         trusted(session, baselines.ready)
         best, times_us = baselines.best(), dict(baselines.times_us)
+        flop_per_s = _flop_per_s() if is_cpu else None
     judged = session.sets[session.timed()[0]]
     return Survey(
         inputs=_sized(judged.arguments()),
@@ -40,9 +45,16 @@ def survey_of(bench: Bench, session: Session) -> Survey:
         baseline=best,
         baselines_us=tuple(sorted(times_us.items())),
         sol_us=session.light.sol_us,
-        # A GPU's is of its data sheet, and told with the device.
-        bytes_per_s=session.light.bytes_per_s if bench.device == "cpu" else None,
+        # A GPU's are of its data sheet, and told with the device.
+        bytes_per_s=session.light.bytes_per_s if is_cpu else None,
+        flop_per_s=flop_per_s,
     )
+
+
+@functools.cache
+def _flop_per_s() -> float:
+    """Of this host, measured by the first problem of a process."""
+    return product_flop_per_s(torch.float32)
 
 
 def _sized(values: object) -> tuple[SizedTensor, ...]:

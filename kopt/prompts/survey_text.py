@@ -33,6 +33,7 @@ def survey_text(survey: Survey | None, *, device: str = "") -> str:
         _cases(survey.num_cases),
         _times(survey, gpu),
         _memory(survey),
+        _product(survey),
     ]
     shown = "\n".join(f"- {line}" for line in lines if line)
     return filled("survey", lines=shown) if shown else ""
@@ -99,6 +100,12 @@ def _memory(survey: Survey) -> str:
         f"Memory and caches move {survey.bytes_per_s / 1e9:.3g} GB/s here, reads and writes "
         "together, as measured with as many bytes as a call's inputs and outputs have."
     )
+
+
+def _product(survey: Survey) -> str:
+    if survey.flop_per_s is None:
+        return ""
+    return f"A large float32 matrix product reaches {survey.flop_per_s / 1e9:.3g} GFLOP/s here."
 
 
 def _of_speedups(name: Baseline, survey: Survey) -> str:

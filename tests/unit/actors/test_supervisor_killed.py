@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,19 @@ def children_of(pid: int) -> list[int]:
     return [int(child) for child in listing.read_text(encoding="ascii").split()]
 
 
+def at_work(pids: list[int]) -> bool:
+    """Whether both sleep: the supervisor's own command line holds that word too, and so does that
+    of whatever it forks until another program runs there."""
+    sleeping = 0
+    for pid in pids:
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue  # ended meanwhile
+        sleeping += words[:2] == [b"sleep", b"97411"]
+    return sleeping == 2
+
+
 @pytest.fixture
 def killed(tmp_path, monkeypatch, running_with):
     """The folder of scratch folders of a supervisor that was killed while a candidate ran."""
@@ -67,8 +81,9 @@ def killed(tmp_path, monkeypatch, running_with):
         stdout=subprocess.DEVNULL,
     )
     try:
-        while len(running_with("97411")) < 2:
+        while not at_work(running_with("97411")):
             assert process.poll() is None, "the supervisor ended by itself"
+            time.sleep(0.02)
         zygotes = [os.pidfd_open(pid) for pid in children_of(process.pid)]
     finally:
         process.send_signal(signal.SIGKILL)

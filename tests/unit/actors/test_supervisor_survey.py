@@ -52,7 +52,10 @@ def test_a_survey_has_sizes_times_and_the_bytes_of_a_mean(judge) -> None:
     assert survey.sol_us > 1.0
     assert survey.bytes_per_s is not None
     assert survey.bytes_per_s > 1e8
+    assert survey.flop_per_s is not None
+    assert 1e8 < survey.flop_per_s < 1e15
     assert survey.untimed().bytes_per_s is None
+    assert survey.untimed().flop_per_s is None
 
 
 def test_a_reference_that_does_not_run_has_no_survey(judge) -> None:

@@ -67,6 +67,14 @@ def test_the_bandwidth_of_a_cpu_is_told_where_it_was_measured() -> None:
     assert "GB/s" not in survey_text(measured.untimed())
 
 
+def test_what_the_cores_of_a_cpu_compute_is_told_where_it_was_measured() -> None:
+    measured = dataclasses.replace(PRODUCT, flop_per_s=711.4e9)
+    said = "\n- A large float32 matrix product reaches 711 GFLOP/s here."
+    assert survey_text(measured).endswith(said)
+    assert "FLOP" not in survey_text(PRODUCT)
+    assert "FLOP" not in survey_text(measured.untimed())
+
+
 def test_what_was_not_looked_at_is_not_told() -> None:
     assert survey_text(None) == ""
     assert survey_text(Survey()) == ""
