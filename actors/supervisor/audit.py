@@ -53,11 +53,12 @@ known to be left alone."""
 MAX_OUTPUTS = 8
 """Outputs of one audit whose digests are checked."""
 MAX_COMPARED, MAX_LARGE = 3, 2
-"""Of those, how many are compared with the reference's; the second where its inputs and outputs are
-large."""
-MAX_BYTES = 64 << 20
-"""Of the outputs of one audit together; one is always asked for."""
-LARGE_BYTES = 16 << 20
+"""Of those, how many are compared with the reference's: small ones, and large ones."""
+CLOSING_FACTOR = 2
+"""The audit after a race, the only sure one, compares so many times as many, unless they are large:
+where every second call was made up, one race in thirty passes it."""
+MAX_BYTES, LARGE_BYTES = 64 << 20, 16 << 20
+"""Of the outputs of one audit together, but one is always asked for; of outputs that are large."""
 
 
 class Auditor:
@@ -75,8 +76,7 @@ class Auditor:
     ) -> None:
         """Take what is timed; rng is secret."""
         self._bench, self._session, self._child = bench, session, loaded.child
-        self._watch, self._trail, self._rng = watch, trail, rng
-        self._blocks = 0
+        self._watch, self._trail, self._rng, self._blocks = watch, trail, rng, 0
         self.compared = 0
         """Outputs that were compared with the reference's."""
         self.digested = 0
@@ -91,18 +91,22 @@ class Auditor:
             ChildFailed: the candidate's child is gone.
         """
         self._blocks += 1
-        share = FIRST_SHARE if self._blocks <= FIRST_BLOCKS else LATER_SHARE
-        if self._rng.random() < share:
+        if self._rng.random() < (FIRST_SHARE if self._blocks <= FIRST_BLOCKS else LATER_SHARE):
             self.audit()
 
     def audit(
-        self, watch: Stopwatch | None = None, sets: Mapping[int, JudgedSet] | None = None
+        self,
+        watch: Stopwatch | None = None,
+        sets: Mapping[int, JudgedSet] | None = None,
+        *,
+        closes: bool = False,
     ) -> None:
         """Ask for the outputs of some calls of the last block, and judge them.
 
         Args:
             watch: that timed the block; None for the one that races.
             sets: that it timed, by their numbers; None for the session's.
+            closes: whether no other audit of the race follows.
 
         Raises:
             Judged, ProblemError, ChildFailed: as `maybe_audit`.
@@ -122,7 +126,7 @@ class Auditor:
         self._child.ask("unmap", timeout_s=self._limit_s, numbers=numbers)
         close_all(each for group in buffers for each in group)
         self._check_digests(answer, digests, calls=calls, taken=taken)
-        for position in self._compared(calls):
+        for position in self._compared(calls, closes=closes):
             given = made.given(
                 calls[position], sizes=watch.sizes, digests=digests, place=self._bench.exchange
             )
@@ -165,8 +169,7 @@ class Auditor:
         """Calls to ask for, those to compare first.
 
         The first is the last one, with which the block was over. The next gave what an earlier one
-        had given, where there is such a call: two may well give the same, and one that was left out
-        does. Then any.
+        had given, where there is such a call: one that was left out does. Then any.
         """
         last = len(digests) - 1
         first = {digest: call for call, digest in reversed(list(enumerate(digests)))}
@@ -177,11 +180,12 @@ class Auditor:
         chosen = list(dict.fromkeys([last, *some, *rest]))
         return chosen[:count] if count > 1 else [self._rng.choice(chosen[:2])]
 
-    def _compared(self, calls: list[int]) -> range:
+    def _compared(self, calls: list[int], *, closes: bool) -> range:
         """Positions of the outputs to compare with the reference's."""
         judged = self._like
         size = sum(each.spec.num_bytes for each in judged.tensors) + output_bytes(judged.outputs)
-        return range(min(len(calls), MAX_LARGE if size > LARGE_BYTES else MAX_COMPARED))
+        most = MAX_COMPARED * CLOSING_FACTOR if closes else MAX_COMPARED
+        return range(min(len(calls), MAX_LARGE if size > LARGE_BYTES else most))
 
     def _check_digests(
         self,

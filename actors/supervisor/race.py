@@ -55,7 +55,7 @@ def measure_believable(
         trail.passed("two_clocks", "the candidate's clock and the supervisor's slope agree")
         timing = duel.believable(trail=trail)
         _check_light(session, timing, trail=trail)
-        duel.auditor.audit()
+        duel.auditor.audit(closes=True)
         trail.passed(
             "timed_output",
             f"{duel.auditor.compared} outputs of timed calls agree, on fresh input, "

@@ -67,9 +67,9 @@ def test_a_gpu_that_can_be_used_is_on_with_driver_and_capability(probed) -> None
     assert rows["NVRTC"].found == "of CUDA 13"
 
 
-def test_a_gpu_for_which_nothing_can_be_compiled_has_a_fix(probed, tmp_path) -> None:
-    (tmp_path / "packages/nvidia/cu13/lib/libnvrtc.so.13").unlink()
-    row = probed(driver="580.65.06", capability="9.0", torch="2.11.0+cu130")["NVRTC"]
+def test_a_gpu_for_which_nothing_can_be_compiled_has_a_fix(probed) -> None:
+    # Of a release that nobody has: what a process has loaded is found by its name alone.
+    row = probed(driver="580.65.06", capability="9.0", torch="2.11.0+cu990")["NVRTC"]
     assert not row.ok
     assert "nvidia-cuda-nvrtc" in row.fix
 
