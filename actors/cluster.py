@@ -8,6 +8,7 @@ than 107 bytes fail; its own SIGTERM handler takes the place of ours.
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import shutil
@@ -125,7 +126,7 @@ def open_cluster(
     scratch = tempfile.TemporaryDirectory(prefix="kr-", dir="/tmp", ignore_cleanup_errors=True)
     with _quiet(log_dir), scratch as folder:
         try:
-            with _own_termination():
+            with _own_termination(), _own_group():
                 if config.address == "local":
                     _start_local(config, device, folder)
                 else:
@@ -153,6 +154,22 @@ def _own_termination() -> Iterator[None]:
     yield
     if ours is not None and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, ours)
+
+
+@contextmanager
+def _own_group() -> Iterator[None]:
+    """Have Ray's processes started outside our process group.
+
+    What is sent to the whole group, as `timeout` and a closing terminal do, is for the driver: it
+    stops, and them with it. Without them it waits a minute for one that is gone, and is ended.
+    """
+    services: Any = ray._private.services
+    popen = services.ConsolePopen
+    services.ConsolePopen = functools.partial(popen, process_group=0)
+    try:
+        yield
+    finally:
+        services.ConsolePopen = popen
 
 
 def _start_local(config: ClusterConfig, device: str, scratch: str) -> None:

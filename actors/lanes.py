@@ -70,6 +70,7 @@ class ActorLane:
             name, start, size=size, started=started, depth=depth, ward=ward, keys=keys, end=end
         )
         self._abandoned: set[asyncio.Task[None]] = set()
+        self._is_closed = False
 
     async def call(self, method: str, *args: object, key: str = "") -> tuple[Any, float]:
         """Run `actor.method(*args)` on an idle actor, one that worked on `key` if there is one.
@@ -129,7 +130,7 @@ class ActorLane:
                 is_last = worker.calls - worker.num_abandoned <= 1
                 if is_last or worker.actor is not actor:
                     self._places.retire(worker, actor)
-                else:
+                elif not self._is_closed:  # else nothing is waited for any more
                     self._abandon(worker, reference)
                 raise
             finally:
@@ -202,6 +203,7 @@ class ActorLane:
 
     def close(self) -> None:
         """Kill the idle actors; busy ones go with the cluster."""
+        self._is_closed = True
         self._places.close()
 
     def _abandon(self, worker: LaneWorker, reference: Any) -> None:  # noqa: ANN401 - Ray types none

@@ -3,8 +3,8 @@
 # Usage: scripts/gpu_suite.sh [OUT] [PART ...]   OUT: folder for the results (default data/measured)
 #   searches   the rewriter on a few built-in problems, and on KernelBench level2/18 where
 #              KOPT_KERNELBENCH names a clone
-#   evaluator  verdicts, sandbox and several at a time      redteam   attacks and honest kernels
-#   protocols  timing protocols and provenance              evidence  profiles, timelines
+#   evaluator  verdicts, timed calls, several at a time     redteam   attacks and honest kernels
+#   protocols  timing protocols and provenance              evidence  profiles, timelines, surveys
 #   builds     extensions and Triton ahead                  codegen   generated kernels, lint, scripts
 # Without PART all of them. Merges into OUT/gpu_suite.json, for each part: machine, versions, date,
 # tests, a row for each search; OUT/PART.log has all that was printed. PYTHON chooses the

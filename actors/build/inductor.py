@@ -10,46 +10,51 @@ import functools
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 
-from kopt.actors.build.compilers import processor
+from kopt.actors.build.compilers import ASK_S, processor
 
 VECTORS_VARIABLE = "TORCHINDUCTOR_VEC_ISA_OK"
-_FLAGS = {
+FLAGS = {
     "avx2": ("-mavx2", "-mfma", "-mf16c"),
     "avx512f": ("-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512bw", "-mfma"),
 }
-"""What Inductor asks of a compiler for the vectors that a processor has, by the name in cpuinfo."""
-_ASK_S = 20.0
+"""What Inductor asks of a compiler for AVX2 and AVX-512, by the name of the vectors in cpuinfo."""
 
 
-def inductor_environment() -> dict[str, str]:
-    """Return the variables, whatever is compiled."""
-    environment = {
+def inductor_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a process which compiles is given besides.
+
+    Args:
+        environment: all others that it is given; its compiler is `CXX`, or g++ on its `PATH`.
+    """
+    told = {
         # A fresh precompiled header costs half a minute, more than a few small kernels save.
         "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
     }
     if VECTORS_VARIABLE in os.environ:
-        environment[VECTORS_VARIABLE] = os.environ[VECTORS_VARIABLE]
-    elif has_vectors():
-        # Else each kind of vector is tried out by an extension of its own: a dozen seconds.
-        environment[VECTORS_VARIABLE] = "1"
-    return environment
+        told[VECTORS_VARIABLE] = os.environ[VECTORS_VARIABLE]
+    elif has_vectors(environment.get("CXX", "g++"), path=environment.get("PATH", os.defpath)):
+        # Else an extension is compiled with torch's headers to find out: a dozen seconds.
+        told[VECTORS_VARIABLE] = "1"
+    return told
 
 
 @functools.cache
-def has_vectors() -> bool:
-    """Return whether the compiler knows all vectors that this processor has, asked once.
+def has_vectors(compiler: str, *, path: str) -> bool:
+    """Return whether a compiler knows the vectors that this processor has, AVX2 or wider.
 
-    Where it does not, and on processors that are not of x86, Inductor finds out by itself.
+    Where it does not, and on processors that are not of x86, Inductor finds out by itself; so it
+    does for VNNI, bfloat16 and AMX, by a few lines without torch's headers. Asked once.
     """
-    compiler = shutil.which("g++")
+    found = shutil.which(compiler, path=path)
     has = set(processor().split())
-    flags = [flag for name, flags in _FLAGS.items() if name in has for flag in flags]
-    if compiler is None or not flags:
+    flags = [flag for name, flags in FLAGS.items() if name in has for flag in flags]
+    if found is None or not flags:
         return False
-    command = [compiler, "-x", "c++", "-fsyntax-only", *flags, os.devnull]
+    command = [found, "-x", "c++", "-fsyntax-only", *flags, os.devnull]
     try:
-        done = subprocess.run(command, capture_output=True, check=False, timeout=_ASK_S)
+        done = subprocess.run(command, capture_output=True, check=False, timeout=ASK_S)
     except (OSError, subprocess.SubprocessError):
         return False
     return done.returncode == 0

@@ -77,7 +77,6 @@ def carry_out(order: Order, *, timeout_s: float) -> Apart:
     environment = os.environ | {
         "TORCHINDUCTOR_CACHE_DIR": order.cache,
         "TRITON_CACHE_DIR": str(Path(order.cache) / "triton"),
-        **inductor_environment(),
         # Threads that spin take the cores of whatever else runs on the host.
         "GOMP_SPINCOUNT": "10000",
     }
@@ -87,7 +86,7 @@ def carry_out(order: Order, *, timeout_s: float) -> Apart:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env=environment,
+            env=environment | inductor_environment(environment),
             start_new_session=True,  # compilers fork: they end with it
         )
         try:

@@ -54,29 +54,30 @@ struct Strided {
 template <typename N>
 struct Walk {
   N size_1, size_2, size_3, at_1, at_2, at_3, step_1, step_2, step_3;
-  i64 at, on, carry_1, carry_2, carry_3;
+  i64 at, step, carry_1, carry_2, carry_3;
 
-  __device__ Walk(const Strided& from, N first, N step)
+  __device__ Walk(const Strided& from, N first, N places)
       : size_1(from.size_1), size_2(from.size_2), size_3(from.size_3) {
     at = split(from, first, &at_1, &at_2, &at_3);
-    on = split(from, step, &step_1, &step_2, &step_3);
+    step = split(from, places, &step_1, &step_2, &step_3);
     carry_3 = from.stride_2 - from.size_3 * from.stride_3;
     carry_2 = from.stride_1 - from.size_2 * from.stride_2;
     carry_1 = from.stride_0 - from.size_1 * from.stride_1;
   }
 
-  __device__ i64 split(const Strided& from, N places, N* of_1, N* of_2, N* of_3) const {
-    *of_3 = places % size_3;
+  // The digits of a number of places, and how far on these are.
+  __device__ i64 split(const Strided& from, N places, N* digit_1, N* digit_2, N* digit_3) const {
+    *digit_3 = places % size_3;
     places /= size_3;
-    *of_2 = places % size_2;
+    *digit_2 = places % size_2;
     places /= size_2;
-    *of_1 = places % size_1;
-    return *of_3 * from.stride_3 + *of_2 * from.stride_2 + *of_1 * from.stride_1 +
+    *digit_1 = places % size_1;
+    return *digit_3 * from.stride_3 + *digit_2 * from.stride_2 + *digit_1 * from.stride_1 +
            static_cast<i64>(places / size_1) * from.stride_0;
   }
 
   __device__ void go_on() {
-    at += on;
+    at += step;
     at_3 += step_3;
     if (at_3 >= size_3) at_3 -= size_3, at += carry_3, ++at_2;
     at_2 += step_2;
@@ -90,7 +91,7 @@ __device__ u64 value_of(u64 element) { return element; }
 __device__ u64 value_of(ulonglong2 element) { return element.x + element.y; }
 
 template <typename T, typename N>
-__device__ u64 strided(const char* base, N count, const Strided& from) {
+__device__ u64 sum_of_type(const char* base, N count, const Strided& from) {
   constexpr unsigned PER_WORD = sizeof(T) < 8 ? 8 / sizeof(T) : 1;
   constexpr int GROUP = 8;  // read together
   const T* elements = reinterpret_cast<const T*>(base);
@@ -116,13 +117,13 @@ __device__ u64 strided(const char* base, N count, const Strided& from) {
 }
 
 template <typename N>
-__device__ u64 strided(const char* base, int size, N count, const Strided& from) {
+__device__ u64 sum_of_size(const char* base, int size, N count, const Strided& from) {
   switch (size) {
-    case 1: return strided<unsigned char, N>(base, count, from);
-    case 2: return strided<unsigned short, N>(base, count, from);
-    case 4: return strided<unsigned, N>(base, count, from);
-    case 8: return strided<u64, N>(base, count, from);
-    default: return strided<ulonglong2, N>(base, count, from);
+    case 1: return sum_of_type<unsigned char, N>(base, count, from);
+    case 2: return sum_of_type<unsigned short, N>(base, count, from);
+    case 4: return sum_of_type<unsigned, N>(base, count, from);
+    case 8: return sum_of_type<u64, N>(base, count, from);
+    default: return sum_of_type<ulonglong2, N>(base, count, from);
   }
 }
 
@@ -146,14 +147,15 @@ extern "C" __global__ void digest_words(const u64* words, u64 count, const unsig
   add_up(mine, total);
 }
 
-// The same of elements of 1, 2, 4, 8 or 16 bytes that lie with gaps, or at odd addresses: what an
-// element adds to the word that it would be part of. Slowest dimension first, strides in elements.
+// The same of elements of 1, 2, 4, 8 or 16 bytes that lie with gaps, or not at a word: what an
+// element adds to the word that it would be part of. Each lies at a multiple of its size. Slowest
+// dimension first, strides in elements.
 extern "C" __global__ void digest_strided(const char* base, int size, u64 count, i64 size_1,
                                           i64 size_2, i64 size_3, i64 stride_0, i64 stride_1,
                                           i64 stride_2, i64 stride_3, u64* total) {
   const Strided from{size_1, size_2, size_3, stride_0, stride_1, stride_2, stride_3};
-  u64 mine = count >> 31 ? strided<u64>(base, size, count, from)
-                         : strided<unsigned>(base, size, count, from);
+  u64 mine = count >> 31 ? sum_of_size<u64>(base, size, count, from)
+                         : sum_of_size<unsigned>(base, size, count, from);
   add_up(mine, total);
 }
 

@@ -170,37 +170,39 @@ class CudaContent:
 
     def _digest(self, tensor: torch.Tensor) -> None:
         kernels, total = self._kernels, self._word(self._digests, self._made)
-        count, size = tensor.numel(), tensor.element_size()
         if not self._is_here(tensor):
-            with torch.cuda.stream(self._of_torch):
-                self._digests[self._made] += word_sum(tensor).to(self._place)
-        elif tensor.is_contiguous() and tensor.data_ptr() % _WORD_BYTES == 0:
-            words, rest_bytes = divmod(count * size, _WORD_BYTES)
-            first = tensor.data_ptr()
+            self._digest_by_torch(tensor)
+        elif tensor.is_contiguous() and (first := tensor.data_ptr()) % _WORD_BYTES == 0:
+            words, rest_bytes = divmod(tensor.numel() * tensor.element_size(), _WORD_BYTES)
             rest = first + words * _WORD_BYTES
             threads = max(words // 2, 1)
             self._run(kernels.digest, first, words, rest, rest_bytes, total, threads=threads)
-        elif count:
-            layout = layout_of(tensor, dimensions=DIMENSIONS)
+        elif len((layout := layout_of(tensor, min_dimensions=DIMENSIONS)).sizes) > DIMENSIONS:
+            self._digest_by_torch(tensor)
+        elif layout.num_pieces:
             self._run(
                 kernels.digest_strided,
                 tensor.data_ptr(),
                 layout.piece_bytes,
-                layout.count,
+                layout.num_pieces,
                 *layout.sizes[1:],
                 *layout.strides,
                 total,
-                threads=layout.count,
+                threads=layout.num_pieces,
             )
 
+    def _digest_by_torch(self, tensor: torch.Tensor) -> None:
+        with torch.cuda.stream(self._of_torch):
+            self._digests[self._made] += word_sum(tensor).to(self._place)
+
     def _is_here(self, tensor: torch.Tensor) -> bool:
-        """Whether a kernel of ours can read a tensor where it lies."""
+        """Whether a kernel of ours can read a tensor's elements where they lie."""
         return (
             tensor.device.type == self._place.type
             and tensor.layout is torch.strided
             and not (tensor.is_conj() or tensor.is_neg())
             and tensor.element_size() <= MOST_BYTES
-            and len(layout_of(tensor, dimensions=DIMENSIONS).sizes) <= DIMENSIONS
+            and tensor.data_ptr() % tensor.element_size() == 0
         )
 
     def _settle(self, number: int) -> None:

@@ -11,7 +11,7 @@ MOST_BYTES = 16
 """Of a piece: what a thread of a GPU reads at once."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """Pieces of some bytes each, in dimensions; sizes and strides count pieces."""
 
@@ -20,20 +20,20 @@ class Layout:
     strides: list[int]
 
     @property
-    def count(self) -> int:
+    def num_pieces(self) -> int:
         """Return how many pieces there are."""
         return math.prod(self.sizes)
 
 
-def layout_of(tensor: torch.Tensor, *, dimensions: int) -> Layout:
+def layout_of(tensor: torch.Tensor, *, min_dimensions: int) -> Layout:
     """Return the layout of a tensor, slowest dimension first.
 
     Dimensions that lie one after the other are one. Neighbours that are always together are one
     piece: a matrix whose rows are apart has far fewer pieces than elements.
 
     Args:
-        tensor: its elements are of 1, 2, 4, 8 or 16 bytes.
-        dimensions: at least so many, the first of them of one piece where fewer would do.
+        tensor: its elements are of 1, 2, 4, 8 or 16 bytes, and lie at multiples of that.
+        min_dimensions: so many, the first of them of one piece each where fewer would do.
     """
     sizes: list[int] = []
     strides: list[int] = []
@@ -51,8 +51,10 @@ def layout_of(tensor: torch.Tensor, *, dimensions: int) -> Layout:
         piece_bytes *= 2
         sizes[-1] //= 2
         strides[:-1] = [stride // 2 for stride in strides[:-1]]
-    missing = max(dimensions - len(sizes), 0)
-    return Layout(piece_bytes, [1] * missing + sizes, [0] * missing + strides)
+    missing = max(min_dimensions - len(sizes), 0)
+    return Layout(
+        piece_bytes=piece_bytes, sizes=[1] * missing + sizes, strides=[0] * missing + strides
+    )
 
 
 def _go_together(first: int, piece_bytes: int, sizes: list[int], strides: list[int]) -> bool:

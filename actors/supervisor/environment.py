@@ -62,7 +62,6 @@ def child_environment(
         "GOMP_SPINCOUNT": str(SPIN_COUNT),
         "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # asking for devices must not spoil the fork
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        **inductor_environment(),
         "TRITON_DEFAULT_FP_FUSION": "1",
         "TRITON_HOME": str(scratch),  # else the home that triton saw when the zygote imported it
     }
@@ -78,4 +77,4 @@ def child_environment(
             "TORCHINDUCTOR_CACHE_DIR": str(build_dir / "inductor"),
             **compiler_environment(cache_dir),
         }
-    return environment
+    return environment | inductor_environment(environment)

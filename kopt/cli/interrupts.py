@@ -1,4 +1,7 @@
-"""Ctrl-C: once stops a fleet tidily, twice at once. SIGTERM, a scheduler's warning, is once."""
+"""Ctrl-C: once stops a fleet tidily, twice at once. SIGTERM, a scheduler's warning, is once.
+
+However often it comes: `timeout` sends it to a process, and then to its whole group.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,8 @@ def interruptible() -> Iterator[None]:
     """Let SIGTERM end what runs within as Ctrl-C does; both signals are as before afterwards."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        del number, frame
+        del frame
+        signal.signal(number, signal.SIG_IGN)
         signal.raise_signal(signal.SIGINT)
 
     before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}

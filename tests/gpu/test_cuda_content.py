@@ -57,6 +57,16 @@ def test_a_digest_is_that_of_the_host(kernels) -> None:
         assert mine == int(digest([each.cpu() for each in tensors])) == int(digest(tensors))
 
 
+def test_so_is_that_of_more_pieces_than_an_int_counts(kernels) -> None:
+    """Numbers of 64 bits find them."""
+    wide = torch.empty(1 << 16, (1 << 16) + 2, dtype=torch.uint8, device="cuda").random_()
+    output = wide[:, ::2]
+    assert output.numel() > 1 << 31
+    content = content_of(kernels, {}, count=1)
+    content.take([output])
+    assert content.end() == [int(digest([output]))]
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [2, 300, 1 << 20, (1 << 24) + 5])
 def test_the_same_stretches_are_overwritten_and_put_back(kernels, dtype, size) -> None:

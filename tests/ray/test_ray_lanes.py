@@ -341,6 +341,23 @@ def test_a_call_that_is_cancelled_beside_another_runs_on_and_costs_the_other_not
     assert asyncio.run(scenario()) == (2, True)
 
 
+def test_nobody_waits_for_a_call_that_is_cancelled_once_its_lane_is_closed(lane, tmp_path) -> None:
+    """A fleet that is stopped closes its lanes; what waited on would outlive the loop."""
+
+    async def scenario():
+        clerks = lane(depth=2, retries=0)
+        calls = [asyncio.create_task(clerks.call("meet", str(tmp_path), name, 2)) for name in "ab"]
+        while not list(tmp_path.glob("*/a")) or not list(tmp_path.glob("*/b")):
+            await asyncio.wait(calls, timeout=0.05)
+        clerks.close()
+        for each in calls:
+            each.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        return asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert asyncio.run(scenario()) == set()
+
+
 def test_a_method_beside_the_calls_takes_no_place_and_what_it_refuses_is_heard(
     lane, tmp_path
 ) -> None:

@@ -6,11 +6,12 @@ import os
 import shutil
 import sys
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ from redteam_cases import Case, read_cases  # noqa: E402 - the line before leads
 
 GPU_SUPPLY = Supply(in_flight=3, warm_children=4)
 """As a device lane of a search has it."""
-SECONDS = pytest.StashKey[Counter[str]]()
+SECONDS = pytest.StashKey[dict[str, float]]()
 """Of each stage, by all candidates that were judged."""
 OUTCOME = "redteam-outcome"
 """Name of the property by which a test says what became of its candidate."""
@@ -43,7 +44,7 @@ TIMEOUTS: dict[DeviceName, TimeoutConfig] = {
         build_s=120.0, load_s=30.0, correctness_s=3.0, timing_s=10.0, reference_s=60.0
     ),
     "cuda": TimeoutConfig(
-        build_s=300.0, load_s=120.0, correctness_s=10.0, timing_s=30.0, reference_s=120.0
+        build_s=300.0, load_s=120.0, correctness_s=30.0, timing_s=30.0, reference_s=120.0
     ),
 }
 
@@ -201,20 +202,20 @@ def judge_of(
 @pytest.fixture(scope="session")
 def judged_on_gpu(
     request: pytest.FixtureRequest, judge_of: Callable[..., Judge], planted_ahead: Path
-) -> dict[tuple[str, ...], Future[Evaluation]]:
+) -> dict[Case, Future[Evaluation]]:
     """What became of each of the selected cases of a GPU, judged several at a time.
 
-    By evaluator and text, which tracks judge differently. One evaluator after the other: what one
-    of them verifies is not stopped for another's races.
+    One evaluator after the other: what one of them verifies is not stopped for another's races.
     """
     cases = [case for item in request.session.items if (case := _case_of(item)) is not None]
-    found: dict[tuple[str, ...], Future[Evaluation]] = {}
+    found: dict[Case, Future[Evaluation]] = {}
     on_gpu = sorted((case for case in cases if case.where == "gpu"), key=_evaluator_of)
     for key, alike in groupby(on_gpu, key=_evaluator_of):
         judge = judge_of(*key)
+        judge.worker  # noqa: B018 - started once, ahead of the threads that would each start one
         with ThreadPoolExecutor(GPU_SUPPLY.in_flight) as threads:
             for case in alike:
-                found[*key, case.text()] = threads.submit(judge, case, str(planted_ahead))
+                found[case] = threads.submit(judge, case, str(planted_ahead))
     return found
 
 
@@ -230,14 +231,15 @@ def judge(
 
     def evaluate(case: Case, planted: str = "") -> Evaluation:
         if case.where == "gpu":
-            judged: dict[tuple[str, ...], Future[Evaluation]]
-            judged = request.getfixturevalue("judged_on_gpu")
-            return judged[*_evaluator_of(case), case.text()].result()
+            judged: dict[Case, Future[Evaluation]] = request.getfixturevalue("judged_on_gpu")
+            return judged[case].result()
         return judge_of(*_evaluator_of(case))(case, planted)
 
     def noted(case: Case, planted: str = "") -> Evaluation:
         made = evaluate(case, planted)
-        request.config.stash.setdefault(SECONDS, Counter()).update(made.timeline_s)
+        seconds = request.config.stash.setdefault(SECONDS, defaultdict(float))
+        for stage, spent in made.timeline_s.items():
+            seconds[stage] += spent
         return made
 
     return noted
@@ -289,5 +291,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(f"{suite} candidates {bad}: {count} of {len(judged)}")
     seconds = terminalreporter.config.stash.get(SECONDS, None)
     if seconds:
-        told = ", ".join(f"{stage} {spent:.1f}" for stage, spent in seconds.most_common())
+        longest_first = sorted(seconds.items(), key=itemgetter(1), reverse=True)
+        told = ", ".join(f"{stage} {spent:.1f}" for stage, spent in longest_first)
         terminalreporter.write_line(f"seconds in each stage, of all candidates: {told}")

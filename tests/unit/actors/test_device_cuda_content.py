@@ -56,11 +56,14 @@ class HostKernel:
             self._function(*(kind(argument) for kind, argument in pairs))
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory):
+@pytest.fixture(scope="module", params=[31, 0], ids=["in 32 bits", "in 64 bits"])
+def library(request, tmp_path_factory):
+    """The kernels; where they count pieces in 64 bits, they do so of few ones too."""
     folder = tmp_path_factory.mktemp("chain")
     source = folder / "chain.cpp"
-    source.write_text(ON_HOST + SOURCE.read_text())
+    text, decides = SOURCE.read_text(), "count >> 31"
+    assert text.count(decides) == 1
+    source.write_text(ON_HOST + text.replace(decides, f"count >> {request.param}"))
     built = folder / "chain.so"
     command = ["c++", "-std=c++17", "-O1", "-shared", "-fPIC", str(source), "-o", str(built)]
     subprocess.run(command, check=True, capture_output=True)

@@ -13,7 +13,7 @@ from kopt.actors.devices.layout import Layout, layout_of
 
 
 def told(tensor: torch.Tensor) -> tuple[int, list[int], list[int]]:
-    return astuple(layout_of(tensor, dimensions=1))
+    return astuple(layout_of(tensor, min_dimensions=1))
 
 
 def test_dimensions_that_lie_one_after_the_other_are_one() -> None:
@@ -21,8 +21,9 @@ def test_dimensions_that_lie_one_after_the_other_are_one() -> None:
     assert told(tensor) == (16, [120], [1])
     assert told(tensor[:, :2]) == (16, [2, 40], [60, 1])
     assert told(tensor[..., 1:]) == (16, [24, 4], [5, 1])
-    assert layout_of(tensor[:, :2], dimensions=4).sizes == [1, 1, 2, 40]
-    assert layout_of(tensor[0, 0, 0, 0], dimensions=2) == Layout(16, [1, 1], [0, 0])
+    assert layout_of(tensor[:, :2], min_dimensions=4).sizes == [1, 1, 2, 40]
+    alone = Layout(piece_bytes=16, sizes=[1, 1], strides=[0, 0])
+    assert layout_of(tensor[0, 0, 0, 0], min_dimensions=2) == alone
 
 
 def test_neighbours_that_are_always_together_are_one_piece() -> None:
@@ -51,7 +52,7 @@ def test_pieces_in_their_order_are_the_bytes_in_theirs(shape, dtype, data) -> No
             slice(start, data.draw(st.integers(start + 1, size)), data.draw(st.integers(1, 2)))
         )
     tensor = whole[tuple(places)]
-    layout = layout_of(tensor, dimensions=3)
+    layout = layout_of(tensor, min_dimensions=3)
     memory = whole.view(-1).view(torch.uint8)
     first = tensor.data_ptr() - whole.data_ptr()
     found = []
@@ -61,4 +62,4 @@ def test_pieces_in_their_order_are_the_bytes_in_theirs(shape, dtype, data) -> No
         found += memory[begin : begin + layout.piece_bytes].tolist()
     gathered = torch.empty(tensor.shape, dtype=dtype).copy_(tensor)
     assert found == gathered.view(-1).view(torch.uint8).tolist()
-    assert layout.count * layout.piece_bytes == tensor.numel() * tensor.element_size()
+    assert layout.num_pieces * layout.piece_bytes == tensor.numel() * tensor.element_size()

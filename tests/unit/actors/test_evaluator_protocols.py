@@ -13,6 +13,7 @@ import pytest
 
 from kopt.actors.cache.kinds import open_store
 from kopt.actors.config import EvaluateConfig, TimeoutConfig, TimingConfig
+from kopt.actors.supervisor import audit
 from kopt.actors.supervisor.repeated import RaceStudy
 from kopt.actors.supervisor.supervisor import Supervisor
 from kopt.candidate import Candidate
@@ -125,6 +126,20 @@ def test_a_published_protocol_finds_a_gain_and_says_that_it_found_it(
     assert timing.speedup_ci[0] <= timing.speedup <= timing.speedup_ci[1]
     passed = {check.name for check in evaluation.checks if check.passed}
     assert {"two_clocks", "timed_blocks", "timed_output", "first_calls"} <= passed
+
+
+def test_the_audit_after_a_race_compares_twice_as_many_outputs(
+    supervised, tmp_path, monkeypatch
+) -> None:
+    """The others are left to chance, which leaves them all out here."""
+    monkeypatch.setattr(audit, "FIRST_SHARE", 0.0)
+    monkeypatch.setattr(audit, "LATER_SHARE", 0.0)
+    problem = reference(0.001)  # its blocks have more calls than are compared
+    evaluation = judged(supervised(), problem, candidate(0.001), tmp_path)
+    assert isinstance(evaluation.verdict, Correct), evaluation.verdict.reason
+    (said,) = (check.detail for check in evaluation.checks if check.name == "timed_output")
+    twice = audit.MAX_COMPARED * audit.CLOSING_FACTOR
+    assert said.startswith(f"{twice} outputs of timed calls agree"), said
 
 
 LYING = """
