@@ -19,7 +19,7 @@ from itertools import islice
 
 import torch
 
-from kopt.actors.child.digest import tensors_in
+from kopt.actors.child.digest import memory_order, tensors_in
 from kopt.actors.child.perturb import Turn, turns
 from kopt.actors.devices.base import Content
 
@@ -71,8 +71,13 @@ def commitment(digests: Sequence[int]) -> str:
 
 
 def _copied(out: object) -> object:
+    """Return copies, each read in the order that what it was made of is read in.
+
+    That of a tensor with holes is its own; a plain clone of one lies in the order of its strides.
+    """
     if isinstance(out, torch.Tensor):
-        return out.clone()
+        is_own = memory_order(out) == list(range(out.dim()))
+        return out.clone(memory_format=torch.contiguous_format if is_own else torch.preserve_format)
     if isinstance(out, list | tuple):
         return type(out)(_copied(each) for each in out)
     if isinstance(out, dict):

@@ -49,6 +49,8 @@ def in_aten(node: fx.Node, graph: fx.Graph, copies: Mapping[fx.Node, fx.Node]) -
     arguments: Any = fx.map_arg(node.args, lambda each: copies[each])
     if name == "convert_element_type":
         return graph.call_function(aten.to.dtype, arguments)
+    if name == "iota":
+        return _counted(arguments[0], node.kwargs, graph)
     if name == "fma":
         left, right, added = arguments
         product = graph.call_function(aten.mul.Tensor, (left, right))
@@ -62,6 +64,13 @@ def in_aten(node: fx.Node, graph: fx.Graph, copies: Mapping[fx.Node, fx.Node]) -
         if pool is not None:
             return graph.call_function(pool, arguments)
     raise NoAtenForm(f"{node.target} is Inductor's own")
+
+
+def _counted(length: int, of: Mapping[str, Any], graph: fx.Graph) -> fx.Node:
+    """Add numbers that are a step apart; of: the first, the step, their dtype and device."""
+    start, step = of["start"], of["step"]
+    places = {name: of[name] for name in ("dtype", "device")}
+    return graph.call_function(aten.arange.start_step, (start, start + step * length, step), places)
 
 
 def _sum_of_exponentials(largest: fx.Node, graph: fx.Graph) -> fx.Node:

@@ -6,12 +6,11 @@ import os
 import shutil
 import sys
 import tempfile
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -34,8 +33,10 @@ from redteam_cases import Case, read_cases  # noqa: E402 - the line before leads
 
 GPU_SUPPLY = Supply(in_flight=3, warm_children=4)
 """As a device lane of a search has it."""
-SECONDS = pytest.StashKey[dict[str, float]]()
-"""Of each stage, by all candidates that were judged."""
+SECONDS = pytest.StashKey[dict[str, Mapping[str, float]]]()
+"""Of each candidate that was judged, in each stage."""
+NUM_LONGEST = 5
+"""Candidates that are named for what they took."""
 OUTCOME = "redteam-outcome"
 """Name of the property by which a test says what became of its candidate."""
 
@@ -237,9 +238,8 @@ def judge(
 
     def noted(case: Case, planted: str = "") -> Evaluation:
         made = evaluate(case, planted)
-        seconds = request.config.stash.setdefault(SECONDS, defaultdict(float))
-        for stage, spent in made.timeline_s.items():
-            seconds[stage] += spent
+        seconds = request.config.stash.setdefault(SECONDS, {})
+        seconds[f"{case.number} {case.name}"] = made.timeline_s
         return made
 
     return noted
@@ -291,6 +291,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(f"{suite} candidates {bad}: {count} of {len(judged)}")
     seconds = terminalreporter.config.stash.get(SECONDS, None)
     if seconds:
-        longest_first = sorted(seconds.items(), key=itemgetter(1), reverse=True)
-        told = ", ".join(f"{stage} {spent:.1f}" for stage, spent in longest_first)
+        stages: Counter[str] = Counter()
+        for timeline_s in seconds.values():
+            for stage, spent_s in timeline_s.items():
+                stages[stage] += round(1e3 * spent_s)
+        told = ", ".join(
+            f"{stage} {spent_ms / 1e3:.1f}" for stage, spent_ms in stages.most_common()
+        )
         terminalreporter.write_line(f"seconds in each stage, of all candidates: {told}")
+        timed_s = {name: timeline_s.get("timed", 0.0) for name, timeline_s in seconds.items()}
+        longest = sorted(timed_s, key=timed_s.__getitem__, reverse=True)[:NUM_LONGEST]
+        told = ", ".join(f"{name} {timed_s[name]:.1f}" for name in longest)
+        terminalreporter.write_line(f"longest timed: {told}")

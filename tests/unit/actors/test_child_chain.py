@@ -122,6 +122,28 @@ def test_inputs_of_one_element_and_outputs_without_a_tensor_have_a_chain_too() -
     assert chain.end() == [0, 0]
 
 
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x.permute(0, 2, 1, 3),
+        lambda x: x[:, :, 1:3].permute(0, 2, 3, 1),
+        lambda x: x[..., 1:].transpose(1, 2),
+        lambda x: x[:, ::2].transpose(0, 3),
+        lambda x: x[:1, :, :, :1].expand(3, -1, -1, 4),
+        lambda x: x.to(torch.complex64).conj()[:, :, 1:].transpose(1, 3),
+    ],
+)
+def test_copies_of_views_have_the_digests_of_what_they_were_made_of(view) -> None:
+    tensor = torch.arange(960.0).view(4, 6, 5, 8)
+    chain = Chain(HostContent({0: [tensor]}, key=KEY), [0], seed=1, count=20, copies=True)
+    for position in range(20):
+        chain.before_call(position)
+        chain.after_call((view(tensor), {"same": view(tensor)}))
+    kept = [int(digest(tensors_in(out))) for out in chain.outputs]
+    assert kept == chain.end()
+    assert len(set(kept)) > 1, "each call was given something else"
+
+
 def test_another_key_changes_every_input() -> None:
     seen = []
     for key in (KEY, KEY + 1):

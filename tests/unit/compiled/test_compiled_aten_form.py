@@ -44,6 +44,20 @@ def test_an_online_softmax_is_a_maximum_and_a_sum(wanted) -> None:
         torch.testing.assert_close(found, both.meta["val"][each])
 
 
+@pytest.mark.parametrize(("length", "start", "step"), [(5, 0, 1), (4, 3, -2), (0, 1, 1)])
+def test_numbers_a_step_apart_are_a_range(length, start, step) -> None:
+    graph = fx.Graph()
+    told = {"start": start, "step": step, "dtype": torch.int64, "device": torch.device("cpu")}
+    numbers = graph.call_function(
+        torch.ops.prims.iota.default, (length,), told | {"requires_grad": False}
+    )
+    numbers.meta["val"] = torch.tensor([start + step * at for at in range(length)])
+    graph.output((numbers,))
+    (found,) = rewritten(graph)()
+    assert torch.equal(found, numbers.meta["val"])
+    assert found.dtype == torch.int64
+
+
 def test_an_operation_without_words_in_aten_is_named() -> None:
     graph = fx.Graph()
     seed = graph.call_function(inductor_prims.seed, (torch.device("cpu"),))
