@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Sequence
 from math import prod
 from typing import TypeGuard, TypeVar
@@ -36,13 +37,14 @@ V = TypeVar("V", bound=Value)
 class Builder:
     """Makes values, each once; holds nothing else."""
 
-    def __init__(self, *, windows: bool = False) -> None:
+    def __init__(self, *, windows: bool = False, creates: bool = True) -> None:
         """Begin with no values.
 
         Args:
             windows: whether the back end reads windows that reach past a tensor's edge.
+            creates: whether tensors that are made of numbers alone are made anew, not read.
         """
-        self.windows = windows
+        self.windows, self.creates = windows, creates
         self._made: dict[Hashable, Value] = {}
 
     def load(self, source: fx.Node) -> Value:
@@ -127,6 +129,8 @@ class Builder:
         if _is_plain(arg) and arg.strides == tidy_strides(arg.shape, contiguous_strides(arg.shape)):
             strides = contiguous_strides(shape)
             return self._strided(arg.source, strides, arg.offset, shape, arg.dtype)
+        if isinstance(arg, Iota) and arg.shape[arg.dim] == prod(arg.shape):
+            return self._counted(arg, shape)
         if isinstance(arg, Reshape):
             return self.reshape(arg.arg, shape)
         made = Reshape(arg=arg, shape=shape, dtype=arg.dtype)
@@ -140,6 +144,8 @@ class Builder:
         shape = tuple(arg.shape[dim] for dim in order)
         if isinstance(arg, Const):
             return self.const(arg.number, arg.dtype, shape)
+        if isinstance(arg, Iota):
+            return self.iota(shape, order.index(arg.dim), start=arg.start, step=arg.step)
         if _is_plain(arg):
             strides = tuple(arg.strides[dim] for dim in order)
             return self._strided(arg.source, strides, arg.offset, shape, arg.dtype)
@@ -157,6 +163,9 @@ class Builder:
             return arg
         if isinstance(arg, Const):
             return self.const(arg.number, arg.dtype, wanted)
+        if isinstance(arg, Iota):
+            step = 0 if arg.shape[arg.dim] == 1 else arg.step
+            return self.iota(wanted, arg.dim, start=arg.start, step=step)
         if _is_plain(arg):
             strides = tuple(
                 0 if old == 1 else stride
@@ -165,6 +174,18 @@ class Builder:
             return self._strided(arg.source, strides, arg.offset, wanted, arg.dtype)
         made = Expand(arg=arg, shape=wanted, dtype=arg.dtype)
         return self._once(("expand", arg, wanted), made)
+
+    def _counted(self, arg: Iota, shape: tuple[int, ...]) -> Value:
+        """Return numbers along one dimension under another shape: a sum of those along each."""
+        parts: list[Value] = []
+        for dim, stride in enumerate(contiguous_strides(shape)):
+            if shape[dim] > 1:
+                start = 0 if parts else arg.start
+                parts.append(self.iota(shape, dim, start=start, step=arg.step * stride))
+        if not parts:
+            return self.const(arg.start, arg.dtype, shape)
+        add = functools.partial(self.map, "add", dtype=arg.dtype)
+        return functools.reduce(add, parts)
 
     def _strided(
         self,

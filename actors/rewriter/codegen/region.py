@@ -18,6 +18,7 @@ from torch import fx
 from kopt.actors.rewriter.codegen.builder import Builder
 from kopt.actors.rewriter.codegen.ir import (
     Const,
+    Load,
     Map,
     Reduce,
     Scan,
@@ -27,6 +28,7 @@ from kopt.actors.rewriter.codegen.ir import (
     stored_base,
 )
 from kopt.actors.rewriter.codegen.lower import lower
+from kopt.actors.rewriter.codegen.lower.creators import is_created
 from kopt.actors.rewriter.codegen.lower.nodes import Env
 from kopt.actors.rewriter.codegen.lower.views import VIEWS
 from kopt.actors.rewriter.codegen.nested import nested
@@ -119,7 +121,7 @@ def _depths(nodes: Sequence[fx.Node], fusible: set[fx.Node]) -> dict[fx.Node, in
     depth: dict[fx.Node, int] = {}
     for node in nodes:
         below = max((depth[arg] for arg in node.all_input_nodes), default=0)
-        leaf = node.op in ("placeholder", "get_attr")
+        leaf = node.op in ("placeholder", "get_attr") or is_created(node)
         depth[node] = below if node in fusible or leaf else below + 1
     for node in reversed(nodes):
         if node in fusible and node.users:
@@ -145,7 +147,7 @@ def _components(nodes: Sequence[fx.Node], fusible: set[fx.Node]) -> list[list[fx
             if arg in parent and depth[arg] == depth[node]:
                 parent[find(node)] = find(arg)
             elif arg not in parent or depth[arg] != depth[node]:
-                held = arg.meta.get("val")
+                held = None if is_created(arg) else arg.meta.get("val")
                 if isinstance(held, torch.Tensor) and held.numel() >= SHARED_INPUT_ELEMENTS:
                     other = first_reader.setdefault((arg, depth[node]), node)
                     parent[find(node)] = find(other)
@@ -155,9 +157,11 @@ def _components(nodes: Sequence[fx.Node], fusible: set[fx.Node]) -> list[list[fx
     return list(groups.values())
 
 
-def _lowered(group: list[fx.Node], rejected: set[fx.Node], *, windows: bool) -> Region | None:
+def _lowered(
+    group: list[fx.Node], rejected: set[fx.Node], *, windows: bool, creates: bool = True
+) -> Region | None:
     """Lower a group as one; nodes that have no form in this company go to `rejected`."""
-    builder = Builder(windows=windows)
+    builder = Builder(windows=windows, creates=creates)
     env: Env = {}
     inside = set(group)
     for node in group:
@@ -184,6 +188,9 @@ def _lowered(group: list[fx.Node], rejected: set[fx.Node], *, windows: bool) -> 
         roots.append(value)
     if not outputs or not _worthwhile(roots):
         return None
+    if creates and not any(isinstance(value, Load) for value in postorder(roots)):
+        # What a kernel reads says where its results are to be.
+        return _lowered(group, rejected, windows=windows, creates=False)
     return Region(
         nodes=_replaced(group, outputs, inside),
         outputs=tuple(outputs),

@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 from kopt.actors.rewriter.codegen.builder import Builder
 from kopt.actors.rewriter.codegen.formula import Expr
 from kopt.actors.rewriter.codegen.ir import Unsupported, Value
+from kopt.actors.rewriter.codegen.lower.creators import created
 from kopt.actors.rewriter.codegen.lower.table import LOWERINGS, Argument, Context
 
 Env = dict[fx.Node, Value | tuple[Value | None, ...]]
@@ -91,7 +92,8 @@ def lower(
     Args:
         builder: makes the values.
         node: a `call_function` node with fake tensors in `meta["val"]`.
-        env: values of nodes computed in the same kernel; every other input becomes a load.
+        env: values of nodes computed in the same kernel; every other input becomes a load, unless
+            it is made of numbers alone.
 
     Raises:
         Unsupported: the op has no form here.
@@ -118,7 +120,7 @@ def lower(
             held = arg.meta.get("val")
             if not isinstance(held, torch.Tensor):
                 raise Unsupported(f"{arg.name} is no tensor")
-            made = builder.load(arg)
+            return created(builder, arg) or Expr(builder, builder.load(arg))
         return Expr(builder, made)
 
     args, kwargs = fx.map_arg((node.args, node.kwargs), operand)

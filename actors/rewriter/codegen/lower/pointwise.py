@@ -250,11 +250,13 @@ def _(context: Context, x: Expr, left: Expr, right: Expr, *, value: float = 1) -
     return x + left / right * float(value)
 
 
-@lowers("aten.triu.default")
-def _(context: Context, x: Expr, diagonal: int = 0) -> Expr:
-    return (x.iota(-1) - x.iota(-2)).compare("ge", diagonal).where(x, x.lift(0))
+def _triangle(op: str) -> Callable[..., Expr]:
+    def lowering(context: Context, x: Expr, diagonal: int = 0) -> Expr:
+        beyond = context.full(0, torch.int64).to(x.dtype)
+        return (x.iota(-1) - x.iota(-2)).compare(op, diagonal).where(x, beyond)
+
+    return lowering
 
 
-@lowers("aten.tril.default")
-def _(context: Context, x: Expr, diagonal: int = 0) -> Expr:
-    return (x.iota(-1) - x.iota(-2)).compare("le", diagonal).where(x, x.lift(0))
+LOWERINGS["aten.triu.default"] = _triangle("ge")
+LOWERINGS["aten.tril.default"] = _triangle("le")
