@@ -21,6 +21,12 @@ from kopt.actors.rewriter.codegen.check import compile_only, loaded, module_sour
 pytest.importorskip("triton")
 
 LOOPED = Schedule(gpu_persistent=512)
+
+
+def places(x: torch.Tensor, count: int) -> torch.Tensor:
+    return torch.arange(count, device=x.device)
+
+
 CASES = {
     # name: (function, shape of its one input, schedule)
     "chain": (lambda x: F.gelu(x) * F.silu(x) + torch.tanh(x), (5, 170), Schedule()),
@@ -56,6 +62,26 @@ CASES = {
     "logsumexp_in_pieces": (lambda x: x.logsumexp(1), (3, 2048), LOOPED),
     "moments_in_one_walk": (lambda x: F.layer_norm(x + 100, x.shape[1:]), (3, 2048), LOOPED),
     "transposed": (lambda x: (x.t() * 2 + 1).softmax(-1), (33, 17), Schedule()),
+    "causal": (
+        lambda x: x.masked_fill(x.new_ones(33, 33) == x.new_ones(33, 33).triu(1), -1e9).softmax(-1),
+        (4, 33, 33),
+        Schedule(),
+    ),
+    "far_places_looped": (
+        lambda x: torch.where(
+            (places(x, 3)[:, None] - places(x, 1025)).abs() > 700, torch.zeros_like(x), x
+        ).softmax(-1),
+        (3, 1025),
+        LOOPED,
+    ),
+    "numbered": (
+        lambda x: (
+            torch.where(places(x, 850).view(170, 5).t() > 40, torch.exp(x), 0.5)
+            / torch.arange(1, 340, 2, device=x.device)
+        ),
+        (5, 170),
+        Schedule(),
+    ),
 }
 COMPILED_ONLY = {
     "libdevice": (lambda x: (torch.sin(x) + x.round()) ** 1.7, (700,), Schedule()),
