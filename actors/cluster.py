@@ -160,8 +160,8 @@ def _own_termination() -> Iterator[None]:
 def _own_group() -> Iterator[None]:
     """Have Ray's processes started outside our process group.
 
-    What is sent to the whole group, as `timeout` and a closing terminal do, is for the driver: it
-    stops, and them with it. Without them it waits a minute for one that is gone, and is ended.
+    What is sent to the whole group, as `timeout` does, is for the driver: it stops, and them with
+    it. Were they gone before it, it would wait a minute for them, and be ended.
     """
     services: Any = ray._private.services
     popen = services.ConsolePopen

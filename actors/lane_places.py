@@ -189,11 +189,11 @@ class LanePlaces:
         )
 
     def close(self) -> None:
-        """End the idle actors; busy ones go with the cluster."""
+        """End the actors whose calls nobody waits for; busy ones go with the cluster."""
         for rising in self._rising:
             rising.cancel()
         for worker in self._workers:
-            if not worker.calls:
+            if worker.calls <= worker.num_abandoned:
                 self.retire(worker, worker.actor)
 
     def _take(self, worker: LaneWorker, key: str) -> None:

@@ -202,8 +202,10 @@ class ActorLane:
         return self._places.load()
 
     def close(self) -> None:
-        """Kill the idle actors; busy ones go with the cluster."""
+        """Kill the actors whose calls nobody waits for; busy ones go with the cluster."""
         self._is_closed = True
+        for abandoned in self._abandoned:
+            abandoned.cancel()
         self._places.close()
 
     def _abandon(self, worker: LaneWorker, reference: Any) -> None:  # noqa: ANN401 - Ray types none

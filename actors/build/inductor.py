@@ -26,15 +26,15 @@ def inductor_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that a process which compiles is given besides.
 
     Args:
-        environment: all others that it is given; its compiler is `CXX`, or g++ on its `PATH`.
+        environment: all others that it is given; its compiler is `CXX`, or g++ on its `PATH`. What
+            it says of vectors counts.
     """
     told = {
         # A fresh precompiled header costs half a minute, more than a few small kernels save.
         "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",
     }
-    if VECTORS_VARIABLE in os.environ:
-        told[VECTORS_VARIABLE] = os.environ[VECTORS_VARIABLE]
-    elif has_vectors(environment.get("CXX", "g++"), path=environment.get("PATH", os.defpath)):
+    compiler, path = environment.get("CXX", "g++"), environment.get("PATH", os.defpath)
+    if VECTORS_VARIABLE not in environment and has_vectors(compiler, path=path):
         # Else an extension is compiled with torch's headers to find out: a dozen seconds.
         told[VECTORS_VARIABLE] = "1"
     return told
@@ -45,7 +45,8 @@ def has_vectors(compiler: str, *, path: str) -> bool:
     """Return whether a compiler knows the vectors that this processor has, AVX2 or wider.
 
     Where it does not, and on processors that are not of x86, Inductor finds out by itself; so it
-    does for VNNI, bfloat16 and AMX, by a few lines without torch's headers. Asked once.
+    does for VNNI, bfloat16 and AMX, by a few lines without torch's headers. Asked once: one
+    that does not answer in time is not asked again.
     """
     found = shutil.which(compiler, path=path)
     has = set(processor().split())

@@ -172,17 +172,21 @@ class CudaContent:
         kernels, total = self._kernels, self._word(self._digests, self._made)
         if not self._is_here(tensor):
             self._digest_by_torch(tensor)
-        elif tensor.is_contiguous() and (first := tensor.data_ptr()) % _WORD_BYTES == 0:
+            return
+        first = tensor.data_ptr()
+        if tensor.is_contiguous() and first % _WORD_BYTES == 0:
             words, rest_bytes = divmod(tensor.numel() * tensor.element_size(), _WORD_BYTES)
             rest = first + words * _WORD_BYTES
             threads = max(words // 2, 1)
             self._run(kernels.digest, first, words, rest, rest_bytes, total, threads=threads)
-        elif len((layout := layout_of(tensor, min_dimensions=DIMENSIONS)).sizes) > DIMENSIONS:
+            return
+        layout = layout_of(tensor, min_dimensions=DIMENSIONS)
+        if len(layout.sizes) > DIMENSIONS:
             self._digest_by_torch(tensor)
         elif layout.num_pieces:
             self._run(
                 kernels.digest_strided,
-                tensor.data_ptr(),
+                first,
                 layout.piece_bytes,
                 layout.num_pieces,
                 *layout.sizes[1:],

@@ -55,8 +55,8 @@ MAX_OUTPUTS = 8
 MAX_COMPARED, MAX_LARGE = 3, 2
 """Of those, how many are compared with the reference's: small ones, and large ones."""
 CLOSING_FACTOR = 2
-"""The audit after a race, which always comes, compares so many times as many small ones: of races
-where every second call was made up, one in thirty passes it."""
+"""The audit after a race, which always comes, compares up to so many times as many small ones: of
+races where every second call was made up, one in thirty passes six."""
 MAX_BYTES, LARGE_BYTES = 64 << 20, 16 << 20
 """Of the outputs of one audit together, but one is always asked for; of outputs that are large."""
 

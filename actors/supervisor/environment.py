@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from kopt.actors.build.inductor import inductor_environment
+from kopt.actors.build.inductor import VECTORS_VARIABLE, inductor_environment
 from kopt.actors.build.toolchain import compiler_environment
 
 _PASSED_ON = (
@@ -21,6 +21,7 @@ _PASSED_ON = (
     "NVIDIA_VISIBLE_DEVICES",
     "OPENBLAS_CORETYPE",
     "TORCH_CUDA_ARCH_LIST",
+    VECTORS_VARIABLE,
     "TZ",
 )
 

@@ -21,7 +21,7 @@ def interruptible() -> Iterator[None]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         del frame
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, _nothing)  # SIG_IGN would be inherited by what is started meanwhile
         signal.raise_signal(signal.SIGINT)
 
     before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
@@ -51,3 +51,7 @@ def next_one_ends_it(*, resume: str, leave: Callable[[], None]) -> None:
 
     signal.signal(signal.SIGINT, end)
     sys.stderr.write("kopt: stopping; Ctrl-C again ends it at once\n")
+
+
+def _nothing(number: int, frame: FrameType | None) -> None:
+    del number, frame

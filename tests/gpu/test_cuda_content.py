@@ -58,10 +58,10 @@ def test_a_digest_is_that_of_the_host(kernels) -> None:
 
 
 def test_so_is_that_of_more_pieces_than_an_int_counts(kernels) -> None:
-    """Numbers of 64 bits find them."""
-    wide = torch.empty(1 << 16, (1 << 16) + 2, dtype=torch.uint8, device="cuda").random_()
-    output = wide[:, ::2]
-    assert output.numel() > 1 << 31
+    """In two dimensions, so that 64 bits are needed to tell where one lies."""
+    row = torch.randint(0, 255, (65_538,), dtype=torch.uint8, device="cuda")[::2]
+    output = row.expand(1 << 17, -1)
+    assert output.numel() > 1 << 32
     content = content_of(kernels, {}, count=1)
     content.take([output])
     assert content.end() == [int(digest([output]))]

@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
@@ -33,7 +32,7 @@ from redteam_cases import Case, read_cases  # noqa: E402 - the line before leads
 
 GPU_SUPPLY = Supply(in_flight=3, warm_children=4)
 """As a device lane of a search has it."""
-SECONDS = pytest.StashKey[dict[str, Mapping[str, float]]]()
+SECONDS = pytest.StashKey[list[tuple[Case, Mapping[str, float]]]]()
 """Of each candidate that was judged, in each stage."""
 NUM_LONGEST = 5
 """Candidates that are named for what they took."""
@@ -122,6 +121,10 @@ class Judge:
         """Started for the first that is judged: what is only built needs none."""
         supply = GPU_SUPPLY if self._device == "cuda" else None
         return DeviceWorker(self._config, self._device, 0, str(self.cache_dir), supply)
+
+    def start(self) -> DeviceWorker:
+        """Start what judges, unless it was started."""
+        return self.worker
 
     def __call__(self, case: Case, planted: str = "") -> Evaluation:
         source = (HERE / "problems" / f"{case.problem}.py").read_text(encoding="utf-8")
@@ -213,7 +216,7 @@ def judged_on_gpu(
     on_gpu = sorted((case for case in cases if case.where == "gpu"), key=_evaluator_of)
     for key, alike in groupby(on_gpu, key=_evaluator_of):
         judge = judge_of(*key)
-        judge.worker  # noqa: B018 - started once, ahead of the threads that would each start one
+        judge.start()  # once, ahead of threads that would each start one
         with ThreadPoolExecutor(GPU_SUPPLY.in_flight) as threads:
             for case in alike:
                 found[case] = threads.submit(judge, case, str(planted_ahead))
@@ -238,8 +241,7 @@ def judge(
 
     def noted(case: Case, planted: str = "") -> Evaluation:
         made = evaluate(case, planted)
-        seconds = request.config.stash.setdefault(SECONDS, {})
-        seconds[f"{case.number} {case.name}"] = made.timeline_s
+        request.config.stash.setdefault(SECONDS, []).append((case, made.timeline_s))
         return made
 
     return noted
@@ -289,17 +291,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if judged:
             count = sum(outcome == f"{suite} {bad}" for outcome in judged)
             terminalreporter.write_line(f"{suite} candidates {bad}: {count} of {len(judged)}")
-    seconds = terminalreporter.config.stash.get(SECONDS, None)
+    seconds = terminalreporter.config.stash.get(SECONDS, [])
     if seconds:
-        stages: Counter[str] = Counter()
-        for timeline_s in seconds.values():
-            for stage, spent_s in timeline_s.items():
-                stages[stage] += round(1e3 * spent_s)
-        told = ", ".join(
-            f"{stage} {spent_ms / 1e3:.1f}" for stage, spent_ms in stages.most_common()
-        )
-        terminalreporter.write_line(f"seconds in each stage, of all candidates: {told}")
-        timed_s = {name: timeline_s.get("timed", 0.0) for name, timeline_s in seconds.items()}
-        longest = sorted(timed_s, key=timed_s.__getitem__, reverse=True)[:NUM_LONGEST]
-        told = ", ".join(f"{name} {timed_s[name]:.1f}" for name in longest)
-        terminalreporter.write_line(f"longest timed: {told}")
+        stages = {stage for _, timeline_s in seconds for stage in timeline_s}
+        sums_s = {stage: sum(told.get(stage, 0.0) for _, told in seconds) for stage in stages}
+        terminalreporter.write_line(f"seconds in each stage, of all candidates: {_longest(sums_s)}")
+        timed_s = {
+            f"{case.number} {case.name} ({case.where})": told.get("timed", 0.0)
+            for case, told in seconds
+        }
+        terminalreporter.write_line(f"longest timed: {_longest(timed_s, most=NUM_LONGEST)}")
+
+
+def _longest(seconds: Mapping[str, float], *, most: int | None = None) -> str:
+    names = sorted(seconds, key=seconds.__getitem__, reverse=True)[:most]
+    return ", ".join(f"{name} {seconds[name]:.1f}" for name in names)

@@ -126,7 +126,8 @@ def _depths(nodes: Sequence[fx.Node], fusible: set[fx.Node]) -> dict[fx.Node, in
     for node in reversed(nodes):
         if node in fusible and node.users:
             depth[node] = min(
-                depth[user] if user in fusible else depth[user] - 1 for user in node.users
+                depth[user] if user in fusible or is_created(user) else depth[user] - 1
+                for user in node.users
             )
     return depth
 
@@ -163,22 +164,19 @@ def _lowered(
     """Lower a group as one; nodes that have no form in this company go to `rejected`."""
     builder = Builder(windows=windows, creates=creates)
     env: Env = {}
-    inside = set(group)
     for node in group:
         try:
             env[node] = lower(builder, node, env)
         except Unsupported:
             rejected.add(node)
             return None
-    outputs = [node for node in group if any(user not in inside for user in node.users)]
+    inside = _with_created(group) if creates else set(group)
+    outputs = _read_outside(group, inside)
     # A view costs torch nothing: let torch make it from its (computed) base.
-    while views := [node for node in outputs if _is_view(node)]:
-        inside -= set(views)
-        outputs = [
-            node
-            for node in group
-            if node in inside and any(user not in inside for user in node.users)
-        ]
+    while views := {node for node in outputs if _is_view(node)}:
+        computed = [node for node in group if node in inside - views]
+        inside = _with_created(computed) if creates else set(computed)
+        outputs = _read_outside(computed, inside)
     roots: list[Value] = []
     for node in outputs:
         value = env[node]
@@ -192,17 +190,27 @@ def _lowered(
         # What a kernel reads says where its results are to be.
         return _lowered(group, rejected, windows=windows, creates=False)
     return Region(
-        nodes=_replaced(group, outputs, inside),
+        nodes=_replaced(outputs, inside),
         outputs=tuple(outputs),
         roots=tuple(nested(builder, roots)),
         builder=builder,
     )
 
 
-def _replaced(
-    group: Sequence[fx.Node], outputs: Sequence[fx.Node], inside: set[fx.Node]
-) -> tuple[fx.Node, ...]:
+def _with_created(nodes: Sequence[fx.Node]) -> set[fx.Node]:
+    """Return nodes with what is made of numbers alone, where only they read it."""
+    inside = set(nodes)
+    read = {arg for node in nodes for arg in node.all_input_nodes if arg not in inside}
+    return inside | {arg for arg in read if inside.issuperset(arg.users) and is_created(arg)}
+
+
+def _read_outside(nodes: Sequence[fx.Node], inside: set[fx.Node]) -> list[fx.Node]:
+    return [node for node in nodes if any(user not in inside for user in node.users)]
+
+
+def _replaced(outputs: Sequence[fx.Node], inside: set[fx.Node]) -> tuple[fx.Node, ...]:
     """Return what the outputs are made of, and what nothing but those nodes uses."""
+    in_order = [node for node in outputs[0].graph.nodes if node in inside]
     found: set[fx.Node] = set()
     stack = list(outputs)
     while stack:
@@ -210,10 +218,10 @@ def _replaced(
         if node in inside and node not in found:
             found.add(node)
             stack.extend(node.all_input_nodes)
-    for node in reversed(group):  # an unused item of a tuple, say
-        if node in inside and all(user in found for user in node.users):
+    for node in reversed(in_order):  # an unused item of a tuple, say
+        if all(user in found for user in node.users):
             found.add(node)
-    return tuple(node for node in group if node in found)
+    return tuple(node for node in in_order if node in found)
 
 
 def _is_view(node: fx.Node) -> bool:

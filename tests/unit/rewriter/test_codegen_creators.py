@@ -91,6 +91,54 @@ def test_a_gpus_kernels_make_it_themselves_too(function) -> None:
     assert [k.inputs for k in fuse(graph, device="cuda", schedule=Schedule())] == [(given,)]
 
 
+def after_a_product(x):
+    early = torch.tanh(x)
+    late = (early @ x + early).exp()
+    return (late + torch.ones_like(late)).log()
+
+
+def where_it_was_intermediate(x):
+    low = torch.tanh(x) @ x
+    return torch.where(low > 0.1, low.exp(), torch.zeros_like(low)) / (low * 0 + 2)
+
+
+@pytest.mark.parametrize("function", [after_a_product, where_it_was_intermediate])
+def test_what_is_made_like_an_intermediate_parts_no_kernel_from_its_input(
+    function, tmp_path: Path
+) -> None:
+    x = torch.rand(8, 8)
+    graph = graph_of(function, x)
+    kernels = fuse(graph, device="cpu", schedule=Schedule())
+    assert [len(kernel.outputs) for kernel in kernels] == [1, 1]
+    module = loaded(module_source(kernels), name="kernels", folder=tmp_path)
+    (result,) = run_fused(graph, (x,), kernels, module=module)
+    torch.testing.assert_close(result, function(x))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: torch.full((8, 8), 0.1, dtype=torch.float16),
+        lambda: torch.full((8, 8), 1e-8, dtype=torch.float16),
+        lambda: torch.arange(4001, 4009, dtype=torch.float16),
+        lambda: torch.arange(250, 258, dtype=torch.bfloat16),
+        lambda: torch.arange(8, dtype=torch.bfloat16),
+        lambda: torch.full((8, 1), 2.75, dtype=torch.int32),
+        lambda: torch.ones((8, 1), dtype=torch.bool).to(torch.float32),
+    ],
+)
+def test_numbers_are_rounded_as_a_tensor_rounds_them(made, tmp_path: Path) -> None:
+    def function(x):
+        return (x.exp() * made()).double() * 1.0
+
+    x = torch.rand(8, 8)
+    graph = graph_of(function, x)
+    kernels = fuse(graph, device="cpu", schedule=Schedule())
+    module = loaded(module_source(kernels), name="kernels", folder=tmp_path)
+    (result,) = run_fused(graph, (x,), kernels, module=module)
+    torch.testing.assert_close(result, function(x), rtol=1e-6, atol=0.0)
+
+
 def test_what_several_read_does_not_join_them() -> None:
     def function(x, y):
         mask = torch.ones(128, 128)

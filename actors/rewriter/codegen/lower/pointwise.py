@@ -258,5 +258,5 @@ def _triangle(op: str) -> Callable[..., Expr]:
     return lowering
 
 
-LOWERINGS["aten.triu.default"] = _triangle("ge")
-LOWERINGS["aten.tril.default"] = _triangle("le")
+lowers("aten.triu.default")(_triangle("ge"))
+lowers("aten.tril.default")(_triangle("le"))
