@@ -17,7 +17,10 @@ from kopt.cli.exit_codes import INTERRUPTED
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let SIGTERM end what runs within as Ctrl-C does; both signals are as before afterwards."""
+    """Let SIGTERM end what runs within as Ctrl-C does; both signals are as before afterwards.
+
+    Also where Ctrl-C is ignored, as shells have it for what scripts start in the background.
+    """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         del frame
@@ -26,6 +29,8 @@ def interruptible() -> Iterator[None]:
 
     before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
     signal.signal(signal.SIGTERM, interrupt)
+    if before[signal.SIGINT] is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
